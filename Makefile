@@ -1,0 +1,99 @@
+# ops-debug - build, test, demo. `make help` lists the targets; V=1 shows the commands.
+#
+# Every folder brings a build.mk. Output goes to $(B); a sanitizer build is the same rules with another B and SAN.
+
+B ?= build
+CC = gcc
+CLANG ?= clang
+SAN ?=
+PREFIX ?= /usr/local
+
+# The CUDA toolkit: CUDA_HOME, else ./toolkit (scripts/setup --toolkit), else beside nvcc.
+ifeq ($(CUDA_HOME),)
+CUDA_HOME := $(shell scripts/find-toolkit 2>/dev/null)
+endif
+NVCC = $(CUDA_HOME)/bin/nvcc
+
+CPPFLAGS += -Iinclude -I. -D_GNU_SOURCE
+CUDA_CPPFLAGS = -isystem $(CUDA_HOME)/include
+# No contraction, ever: the executor's arithmetic is IEEE operation by operation.
+CFLAGS ?= -O2 -g
+OUR_CFLAGS = -std=gnu17 -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wno-unused-parameter \
+	-ffp-contract=off -fno-strict-aliasing -fvisibility=hidden -fPIC $(SAN)
+DEPFLAGS = -MMD -MP
+
+ifeq ($(V),1)
+Q :=
+say =
+else
+Q := @
+say = @printf '  %-7s %s\n' "$(1)" "$(2)";
+endif
+
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+.SUFFIXES:
+
+# $(call archive,NAME,SOURCES): build $(B)/lib/NAME.a from C sources (paths from the root).
+define archive
+$(B)/lib/$(1).a: $$(patsubst %.c,$(B)/obj/%.o,$(2))
+	@mkdir -p $$(@D)
+	$$(call say,AR,$$@) rm -f $$@ && ar rcs $$@ $$^
+endef
+
+# $(call unit_test,NAME,OBJECTS AND ARCHIVES,LINK FLAGS): tests/unit/test_NAME.c becomes a cmocka test that `make unit` runs.
+define unit_test
+UNIT_TESTS += $(B)/tests/unit/test_$(1)
+$(B)/tests/unit/test_$(1): $(B)/obj/tests/unit/test_$(1).o $(2)
+	@mkdir -p $$(@D)
+	$$(call say,LD,$$@) $$(CC) $$(SAN) -o $$@ $$^ $(3) -lcmocka -lm -lpthread
+endef
+
+# $(call fuzz_target,NAME,SOURCES,LINK FLAGS): tests/fuzz/fuzz_NAME.c with its sources, all instrumented by clang's libFuzzer.
+# Seeds, where there are any, lie in tests/fuzz/corpus/NAME/.
+define fuzz_target
+FUZZ_TARGETS += $(B)/fuzz/fuzz_$(1)
+$(B)/fuzz/fuzz_$(1): tests/fuzz/fuzz_$(1).c $(2)
+	@mkdir -p $$(@D)
+	$$(call say,FUZZCC,$$@) $$(CLANG) -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -std=gnu17 -ffp-contract=off \
+	  -fno-strict-aliasing $$(CPPFLAGS) -MMD -MP -o $$@ tests/fuzz/fuzz_$(1).c $$(filter %.c,$(2)) $(3) -lm -lpthread
+-include $(B)/fuzz/fuzz_$(1).d
+endef
+
+UNIT_TESTS :=
+FUZZ_TARGETS :=
+PROGRAMS :=
+TARGETS :=
+BENCHES :=
+
+-include common/build.mk
+-include ptx/build.mk
+-include softgpu/build.mk
+-include shim/build.mk
+-include reference/build.mk
+-include analyzer/build.mk
+-include tests/programs/build.mk
+-include tests/build.mk
+-include bench/build.mk
+
+$(B)/obj/%.o: %.c
+	@mkdir -p $(@D)
+	$(call say,CC,$<) $(CC) $(CPPFLAGS) $(EXTRA_CPPFLAGS) $(CFLAGS) $(OUR_CFLAGS) $(EXTRA_CFLAGS) $(DEPFLAGS) -c -o $@ $<
+
+# The headers of the toolkit are needed in some folders only.
+$(B)/obj/softgpu/%.o $(B)/obj/shim/%.o $(B)/obj/bench/%.o $(B)/obj/tests/%.o: EXTRA_CPPFLAGS = $(CUDA_CPPFLAGS)
+
+.PHONY: all programs check unit e2e fuzz asan ubsan tsan tidy format format-check bench demo install clean help
+
+all: $(TARGETS) ## build the tool and softgpu
+programs: $(PROGRAMS) ## build the CUDA test programs (needs nvcc)
+
+include scripts/checks.mk
+
+clean: ## remove the build folder
+	rm -rf build
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | sort | awk -F'\t' '{printf "  %-14s %s\n", $$1, $$2}'
+
+-include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

@@ -1,0 +1,34 @@
+# The quality gates. Every test is a program that prints TAP ("ok 1 - name", "not ok ...", "# skip" for skipped); run-tests adds up.
+
+SOURCES = $(shell git ls-files '*.c' '*.h' | grep -v '^tests/programs/')
+FUZZ_SECONDS ?= 60
+
+unit: $(UNIT_TESTS) ## unit tests (cmocka)
+	@scripts/run-tests $(UNIT_TESTS)
+
+e2e: $(TARGETS) $(PROGRAMS) ## end-to-end tests on nvcc-built programs
+	@B=$(B) scripts/run-tests $(sort $(wildcard tests/e2e/*.sh))
+
+fuzz: $(FUZZ_TARGETS) ## each fuzz target for FUZZ_SECONDS
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/run-fuzz $(FUZZ_TARGETS)
+
+check: $(TARGETS) $(PROGRAMS) $(UNIT_TESTS) $(FUZZ_TARGETS) ## all tests; ends with "N passed, N failed"
+	@B=$(B) FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/run-tests $(UNIT_TESTS) $(sort $(wildcard tests/e2e/*.sh)) --fuzz $(FUZZ_TARGETS)
+
+asan: ## unit and end-to-end tests of the CPU parts under AddressSanitizer
+	$(MAKE) B=build/asan SAN="-fsanitize=address -fno-omit-frame-pointer" CFLAGS="-O1 -g" unit
+
+ubsan: ## the same under UndefinedBehaviorSanitizer
+	$(MAKE) B=build/ubsan SAN="-fsanitize=undefined -fno-sanitize-recover=undefined" CFLAGS="-O1 -g" unit
+
+tsan: ## the same under ThreadSanitizer
+	$(MAKE) B=build/tsan SAN="-fsanitize=thread" CFLAGS="-O1 -g" unit
+
+tidy: ## clang-tidy, warnings are errors
+	@scripts/run-tidy $(filter %.c,$(SOURCES))
+
+format: ## rewrite the sources with clang-format
+	clang-format -i $(SOURCES)
+
+format-check: ## fail when a source is not formatted
+	clang-format --dry-run -Werror $(SOURCES)

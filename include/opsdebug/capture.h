@@ -1,0 +1,340 @@
+/* capture.h - what the shim writes and the analyzer reads. The only thing that crosses that border.
+ *
+ * A capture is a directory of one process, mode 0700, valid at every instant:
+ *     capture.bin            one struct cap_header (4096 bytes), mapped shared and updated in place
+ *     segment-NNNNNN.rec     records of one thread, append-only, written through a shared mapping
+ *     blobs/HH/HASH.zst      contents (snapshots, module images), named by the XXH3-128 of the plain bytes as 32
+ *                            hexadecimal digits, HH being the first two; one zstd frame with its content size.
+ *                            Written to a temporary name in the same folder and renamed, so a blob is whole or absent.
+ *     process-PID/           the capture of another process that was given the same folder (fork, exec)
+ *     verify.json            added by `ops-debug verify`, never by the shim
+ *
+ * A segment is a struct cap_segment (64 bytes) and then records, each 8-byte aligned, up to a record whose size is 0 or the
+ * end of the file. The writer fills a record's body first and stores `size` last (release), so a killed process leaves whole
+ * records only. Members marked "patched" are written once more later, each with a single aligned store. Space in the file is
+ * allocated (not sparse) before it is mapped, so that a full disk cannot raise SIGBUS.
+ * `seq` is one counter over all threads of the process: sorting all records by it gives the order of the calls' starts.
+ *
+ * All integers are little-endian. Bump CAP_VERSION whenever the meaning or layout of anything here changes; readers keep
+ * reading every older version. Unknown record types are skipped by their size. Strings are bytes, not NUL-terminated.
+ * Ids (string, stack, kernel, ...) count from 1, 0 is "none", and are unique within the capture; the defining record is always
+ * written before its first use, but may lie in another segment.
+ */
+#ifndef OPSDEBUG_CAPTURE_H
+#define OPSDEBUG_CAPTURE_H
+
+#include <stdint.h>
+
+#define CAP_MAGIC         UINT64_C(0x0047554245445350) /* "PSDEBUG\0" */
+#define CAP_SEGMENT_MAGIC UINT64_C(0x0000474553505344) /* "DSPSEG\0\0" */
+enum { CAP_VERSION = 1 };
+
+enum cap_state { CAP_RUNNING = 1, CAP_ENDED = 2, CAP_STEPPED_ASIDE = 3 };
+
+/* Every member behind `version` that says "live" is updated while the program runs; times are CLOCK_MONOTONIC in ns. */
+struct cap_header {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t header_bytes;      /* sizeof (struct cap_header) */
+    uint32_t pid, parent_pid;
+    uint64_t start_realtime_ns; /* CLOCK_REALTIME */
+    uint64_t tsc_start, mono_start_ns;
+    uint64_t tsc_now, mono_now_ns; /* live: a later pair; the two pairs calibrate the TSC */
+    uint64_t tsc_hz_estimate;      /* from a short measurement at start; used while the pairs are too close */
+    uint32_t state;                /* live: enum cap_state */
+    uint32_t reserved0;
+    /* Live counters. */
+    uint64_t next_seq;
+    uint64_t own_tsc;              /* time spent in our code inside wrappers, without the real calls, summed over threads */
+    uint64_t wrapped_calls;
+    uint64_t launches;
+    uint64_t records, record_bytes;
+    uint64_t snapshots, snapshot_bytes;
+    uint64_t dropped_records;      /* no space or no memory */
+    uint64_t dropped_snapshots;    /* budget, memory, disk */
+    uint64_t sentinel_checks;      /* redzones looked at, summed over checks */
+    uint64_t helper_tsc;           /* CPU time of our own threads, off the program's path */
+    uint64_t reserved1[38];
+    char shim_version[64];         /* NUL-terminated */
+    char reason[256];              /* NUL-terminated: why it stepped aside, when it did */
+    char command[3296];            /* NUL-separated argv, truncated; ends with two NULs */
+};
+_Static_assert(sizeof(struct cap_header) == 4096, "cap_header is one page");
+
+struct cap_segment {
+    uint64_t magic;
+    uint32_t version, number;
+    uint32_t tid, reserved0;       /* Linux thread id of the writer */
+    uint64_t first_seq;
+    uint64_t reserved1[4];
+};
+_Static_assert(sizeof(struct cap_segment) == 64, "cap_segment");
+
+enum cap_type {
+    CAP_STRING = 1,
+    CAP_STACK = 2,
+    CAP_OBJECT = 3,
+    CAP_HOOK = 4,
+    CAP_OPTION = 5,
+    CAP_NOTE = 6,
+    CAP_DEVICE = 10,
+    CAP_CONTEXT = 11,
+    CAP_STREAM = 12,
+    CAP_EVENT = 13,
+    CAP_MODULE = 14,
+    CAP_KERNEL = 15,
+    CAP_CONFIG = 16,
+    CAP_ALLOC = 20,
+    CAP_FREE = 21,
+    CAP_COPY = 22,
+    CAP_SET = 23,
+    CAP_LAUNCH = 24,
+    CAP_SYNC = 25,
+    CAP_EVENT_OP = 26,
+    CAP_TIMES = 30,
+    CAP_SNAPSHOT = 31,
+    CAP_DAMAGE = 32,
+    CAP_ERROR = 33,
+    CAP_CHECKED = 34,
+    CAP_END = 40,
+};
+
+struct cap_head {
+    uint32_t size;  /* whole record in bytes, a multiple of 8; stored last */
+    uint16_t type;
+    uint16_t scope; /* index (CAP_HOOK) of the outermost hooked function this happened in, 0xffff: none */
+    uint64_t seq;
+    uint64_t tsc;   /* at the start of the call */
+};
+_Static_assert(sizeof(struct cap_head) == 24, "cap_head");
+
+/* ---- names and places ---- */
+
+struct cap_string { /* text follows: `bytes`, padded with zeros */
+    struct cap_head head;
+    uint32_t id, bytes;
+};
+
+struct cap_stack { /* uint64_t frames[count] follow: return addresses, innermost first, without our own frames */
+    struct cap_head head;
+    uint32_t id, count;
+};
+
+struct cap_object { /* a loaded ELF object; its path is string `path` */
+    struct cap_head head;
+    uint64_t bias, start, end; /* load bias; executable mapping [start, end) */
+    uint32_t path, build_id_bytes;
+    uint8_t build_id[24];
+};
+
+struct cap_hook { /* one per row of hooks.def, at start */
+    struct cap_head head;
+    uint32_t index, name;
+    uint64_t calls;            /* patched from time to time */
+};
+
+struct cap_option { /* the effective configuration, one record per option; both are strings */
+    struct cap_head head;
+    uint32_t name, value;
+};
+
+enum cap_note { CAP_NOTE_INFO = 0, CAP_NOTE_LOST = 1 /* something asked for could not be done */ };
+struct cap_note_record { /* something of the tool's own that a reader should know */
+    struct cap_head head;
+    uint32_t kind, text;
+};
+
+/* ---- the CUDA objects ---- */
+
+struct cap_device {
+    struct cap_head head;
+    uint32_t ordinal, name;
+    uint32_t major, minor, sm_count, clock_khz, memory_clock_khz, bus_bits;
+    uint64_t memory_bytes;
+    uint32_t driver_version, reserved;
+};
+
+struct cap_context {
+    struct cap_head head;
+    uint32_t id, device;
+    uint64_t handle;
+    uint32_t destroyed, reserved; /* 1: this record tells of its end */
+};
+
+enum cap_stream_kind { CAP_STREAM_LEGACY, CAP_STREAM_PER_THREAD, CAP_STREAM_CREATED };
+struct cap_stream { /* the default streams get a record at first use */
+    struct cap_head head;
+    uint32_t id, context, kind, flags; /* flags: of cuStreamCreate */
+    uint64_t handle;
+    uint32_t destroyed, reserved;
+};
+
+struct cap_event {
+    struct cap_head head;
+    uint32_t id, context, flags, destroyed;
+    uint64_t handle;
+};
+
+enum cap_module_kind { CAP_MODULE_UNKNOWN, CAP_MODULE_PTX, CAP_MODULE_FATBIN, CAP_MODULE_CUBIN };
+struct cap_module { /* image: blob of the bytes as given; zero hash when they could not be read */
+    struct cap_head head;
+    uint32_t id, kind, context, file; /* file: string, when loaded by name */
+    uint64_t handle, image_bytes;
+    uint64_t hash_low, hash_high;
+};
+
+struct cap_kernel { /* struct cap_kernel_param params[param_count] follow */
+    struct cap_head head;
+    uint32_t id, module, name;
+    uint32_t param_count, param_bytes;
+    uint32_t static_shared_bytes, local_bytes, registers;
+    uint32_t layout_source; /* enum cap_layout */
+    uint32_t ptx_version;   /* CU_FUNC_ATTRIBUTE_PTX_VERSION, 0 unknown */
+};
+enum cap_layout { CAP_LAYOUT_UNKNOWN, CAP_LAYOUT_DRIVER, CAP_LAYOUT_PTX };
+struct cap_kernel_param {
+    uint32_t offset, size;
+};
+
+enum cap_config_flags { CAP_CONFIG_COOPERATIVE = 1, CAP_CONFIG_CLUSTER = 2, CAP_CONFIG_ATTRIBUTES = 4 /* others */ };
+struct cap_config { /* a launch shape, interned */
+    struct cap_head head;
+    uint32_t id, flags;
+    uint32_t grid[3], block[3];
+    uint32_t dynamic_shared_bytes, reserved;
+};
+
+/* ---- what happened ---- */
+
+enum cap_alloc_kind {
+    CAP_ALLOC_DEVICE, CAP_ALLOC_PITCHED, CAP_ALLOC_MANAGED, CAP_ALLOC_HOST, CAP_ALLOC_REGISTERED, CAP_ALLOC_ASYNC,
+    CAP_ALLOC_POOL, CAP_ALLOC_MAPPED /* cuMemMap */, CAP_ALLOC_VARIABLE /* a module's global or constant */, CAP_ALLOC_IMPORTED,
+};
+struct cap_alloc {
+    struct cap_head head;
+    uint32_t id, kind, context, stack;
+    uint64_t address, bytes;       /* as the program sees them (for pitched: pitch * rows) */
+    uint64_t host_address;         /* of host memory, when it differs; else 0 */
+    uint32_t head_redzone, tail_redzone; /* sentinel bytes directly before and behind */
+    uint32_t module, name;         /* of a variable */
+    uint32_t stream;               /* of stream-ordered allocations */
+    uint32_t constant;             /* a __constant__ variable */
+};
+
+struct cap_free { /* recorded before the real call; id 0: unknown address */
+    struct cap_head head;
+    uint32_t id, stack;
+    uint64_t address;
+    uint32_t stream;               /* of stream-ordered frees */
+    int32_t result;                /* patched: CUresult */
+};
+
+enum cap_copy_kind { CAP_COPY_UNIFIED, CAP_COPY_HTOD, CAP_COPY_DTOH, CAP_COPY_DTOD, CAP_COPY_ARRAY /* any with an array */ };
+struct cap_copy {
+    struct cap_head head;
+    uint64_t target, source;       /* first byte of each side */
+    uint64_t width, height, depth; /* bytes, rows, slices; 1D: height = depth = 1 */
+    uint64_t target_pitch, source_pitch;             /* bytes between rows; 1D: 0 */
+    uint64_t target_slice_pitch, source_slice_pitch; /* bytes between slices; else 0 */
+    uint32_t kind, stream;
+    uint32_t asynchronous, stack;
+    uint64_t call_ns;              /* patched: time inside the real call (waiting included when synchronous) */
+    int32_t result;                /* patched */
+    uint32_t reserved;
+};
+
+struct cap_set {
+    struct cap_head head;
+    uint64_t target, width, height, pitch; /* width in bytes */
+    uint32_t value, value_bytes;   /* 1, 2 or 4 */
+    uint32_t stream, asynchronous;
+    uint64_t call_ns;              /* patched */
+    int32_t result;                /* patched */
+    uint32_t stack;
+};
+
+enum cap_launch_flags {
+    CAP_LAUNCH_INPUTS = 1,         /* snapshots of what its arguments reach were asked for, before it */
+    CAP_LAUNCH_OUTPUTS = 2,        /* and after it */
+    CAP_LAUNCH_CAPTURING = 4,      /* recorded into a graph, not executed now */
+    CAP_LAUNCH_ARGS_UNKNOWN = 8,   /* no layout: params are not there */
+    CAP_LAUNCH_BUDGET = 16,        /* snapshots were left out: budget */
+};
+enum cap_launch_outcome { CAP_LAUNCH_PENDING /* the call has not returned */, CAP_LAUNCH_OK, CAP_LAUNCH_FAILED };
+struct cap_launch { /* the packed parameter buffer, param_bytes long, follows, padded with zeros */
+    struct cap_head head;
+    uint32_t kernel, config, stream, stack;
+    uint32_t host_ns;              /* patched: time in the real launch call, saturating */
+    uint16_t param_bytes;
+    uint8_t outcome;               /* patched: enum cap_launch_outcome; a failed one is followed by its CAP_ERROR */
+    uint8_t flags;
+};
+_Static_assert(sizeof(struct cap_launch) == 48, "cap_launch");
+
+enum cap_sync_kind { CAP_SYNC_CONTEXT, CAP_SYNC_STREAM, CAP_SYNC_EVENT };
+struct cap_sync { /* the program waited */
+    struct cap_head head;
+    uint32_t kind, object;         /* context, stream or event id */
+    uint64_t wait_ns;              /* patched */
+    int32_t result;                /* patched */
+    uint32_t stack;
+};
+
+enum cap_event_op { CAP_EVENT_RECORD, CAP_EVENT_STREAM_WAIT };
+struct cap_event_op_record {
+    struct cap_head head;
+    uint32_t op, event, stream, reserved;
+};
+
+/* ---- what the shim measured or found ---- */
+
+enum cap_time_source { CAP_TIME_EVENTS = 1, CAP_TIME_CUPTI = 2 };
+struct cap_time {
+    uint32_t launch_delta;         /* launch seq - base_launch */
+    uint32_t begin_delta_ns;       /* device begin - base_begin_ns */
+    uint32_t device_ns;            /* execution, an upper bound when from events */
+};
+struct cap_times { /* struct cap_time times[count] follow, padded to 8 */
+    struct cap_head head;
+    uint64_t base_launch, base_begin_ns; /* CLOCK_MONOTONIC ns */
+    uint32_t source, count;
+};
+
+enum cap_snapshot_when { CAP_BEFORE, CAP_AFTER };
+struct cap_snapshot { /* contents of [offset, offset + bytes) of an allocation, in stream order just before or after a launch */
+    struct cap_head head;
+    uint64_t launch;               /* its seq */
+    uint32_t allocation, when;
+    uint64_t offset, bytes;
+    uint64_t hash_low, hash_high;
+};
+
+struct cap_damage { /* a redzone no longer holds its sentinel */
+    struct cap_head head;
+    uint32_t allocation, tail;     /* tail: 1 behind the end, 0 before the start */
+    int64_t offset;                /* of the first damaged byte, from the allocation's start (tail: >= its bytes) */
+    uint64_t length;               /* from the first to the last damaged byte */
+    uint64_t clean_seq, seen_seq;  /* intact for work before clean_seq, damaged when seen at seen_seq (seqs of any records) */
+    uint8_t expected[32], found[32]; /* the first min(length, 32) bytes from `offset` */
+};
+
+struct cap_error { /* a hooked call returned an error (CUDA_ERROR_NOT_READY excepted) */
+    struct cap_head head;
+    int32_t code;
+    uint32_t name;                 /* string: CUDA_ERROR_... */
+    uint32_t stack, reserved;
+};
+
+struct cap_checked { /* a sentinel check ran: how far, how many; for coverage */
+    struct cap_head head;
+    uint64_t upto_seq;             /* work before this seq was complete when it looked */
+    uint32_t redzones, damaged;
+};
+
+struct cap_end { /* the process ends in an orderly way */
+    struct cap_head head;
+    uint32_t live_allocations, reserved;
+    uint64_t live_bytes;
+};
+
+#endif

@@ -76,7 +76,17 @@ BENCHES :=
 -include tests/build.mk
 -include bench/build.mk
 
-$(B)/obj/%.o: %.c
+# Packages first: both stamps are order-only, so that a fresh machine builds with one command (SETUP= switches this off).
+SETUP ?= build/.packages
+SETUP_DEV ?= build/.packages-dev
+build/.packages: scripts/setup
+	@scripts/setup && mkdir -p build && touch $@
+build/.packages-dev: scripts/setup
+	@scripts/setup --dev && mkdir -p build && touch $@ build/.packages
+$(UNIT_TESTS) $(FUZZ_TARGETS) $(patsubst %,$(B)/obj/tests/unit/%.o,$(notdir $(UNIT_TESTS))): | $(SETUP_DEV)
+$(PROGRAMS): | $(SETUP)
+
+$(B)/obj/%.o: %.c | $(SETUP)
 	@mkdir -p $(@D)
 	$(call say,CC,$<) $(CC) $(CPPFLAGS) $(EXTRA_CPPFLAGS) $(CFLAGS) $(OUR_CFLAGS) $(EXTRA_CFLAGS) $(DEPFLAGS) -c -o $@ $<
 
@@ -95,5 +105,19 @@ clean: ## remove the build folder
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | sort | awk -F'\t' '{printf "  %-14s %s\n", $$1, $$2}'
+
+demo: $(TARGETS) $(B)/programs/block_tail_write ## the main job: a program with a planted fault, on softgpu, to the report
+	@scripts/demo $(B)
+
+bench: $(TARGETS) $(BENCHES) ## benchmarks: ratios against a named baseline in the same run
+	@for bench in $(BENCHES); do $$bench || exit 1; done
+
+install: $(TARGETS) ## install into PREFIX (default /usr/local)
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/ops-debug/softgpu $(DESTDIR)$(PREFIX)/include/opsdebug
+	install scripts/ops-debug $(DESTDIR)$(PREFIX)/bin/
+	install $(B)/libopsdebug.so $(B)/ops-analyze $(DESTDIR)$(PREFIX)/lib/ops-debug/
+	install -m 644 shim/options.def $(DESTDIR)$(PREFIX)/lib/ops-debug/
+	cp -P $(B)/softgpu/lib*.so* $(DESTDIR)$(PREFIX)/lib/ops-debug/softgpu/
+	install -m 644 include/opsdebug/*.h $(DESTDIR)$(PREFIX)/include/opsdebug/
 
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

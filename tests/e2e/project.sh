@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Rules of the project that a test can see.
+. "$(dirname "$0")/lib/tap.bash"
+
+# No check may know the names of the test programs' kernels.
+names=$(grep -rhoE '__global__ [^;{]*\b[a-z_0-9]+\(' tests/programs --include=*.cu --include=*.cuh --include=*.h |
+    grep -oE '[a-z_0-9]+\($' | tr -d '(' | sort -u | awk 'length >= 8')
+check "there are kernel names to look for" test -n "$names"
+found=$(git grep -lwF -f <(printf "%s\n" "$names") -- . ":!tests" ":!docs" ":!README.md" ":!CHANGELOG.md" | head)
+equal "no kernel name of the programs outside tests and docs" "" "$found"
+
+equal "the shim needs libc only" "libc.so.6" \
+    "$(readelf -d "$B/libopsdebug.so" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -v '^ld-linux' | sort -u | tr '\n' ' ' | sed 's/ $//')"
+equal "every file stays below 800 lines (tables and generated data apart)" "" \
+    "$(git ls-files '*.c' '*.h' '*.cu' '*.sh' | grep -v corpus | xargs wc -l | awk '$1 > 800 && $2 != "total" { print $2 }' | tr '\n' ' ')"
+check "every document that the README names exists" \
+    bash -c 'grep -oE "\]\((docs|tests|bench)/[^)#]*" README.md | cut -c3- | while read -r f; do test -e "$f" || { echo "$f"; exit 1; }; done'
+done_testing

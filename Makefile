@@ -63,6 +63,7 @@ endef
 UNIT_TESTS :=
 FUZZ_TARGETS :=
 PROGRAMS :=
+PAIRS :=
 TARGETS :=
 BENCHES :=
 
@@ -73,6 +74,7 @@ BENCHES :=
 -include reference/build.mk
 -include analyzer/build.mk
 -include tests/programs/build.mk
+-include tests/programs/pairs/build.mk
 -include tests/build.mk
 -include bench/build.mk
 

@@ -1,0 +1,32 @@
+# The CUDA test programs: $(B)/programs/NAME, built as a user would build them, never with sanitizers.
+#
+# Every variant of a program is the same source with one -DFAULT_NAME; README.md says what each does. Which libcudart and
+# libcuda they run on is decided by LD_LIBRARY_PATH, so there is no rpath to either.
+
+PROGRAM_DIR := tests/programs
+PROGRAM_CFLAGS = -std=gnu17 -O2 -g -Wall -Wextra -ffp-contract=off
+PROGRAM_NVCCFLAGS = -O2 -g -lineinfo -cudart shared -Xcompiler -Wall,-Wextra,-ffp-contract=off
+PROGRAM_FAULTS := tail_write far_write read uninit race nan uaf
+
+upper = $(shell printf %s '$(1)' | tr a-z A-Z)
+
+# $(call cuda_program,NAME,VARIANT,MAIN SOURCE,C SOURCES): NAME_VARIANT; VARIANT is `ok` or a fault.
+define cuda_program
+PROGRAMS += $(B)/programs/$(1)_$(2)
+$(B)/programs/$(1)_$(2): $(PROGRAM_DIR)/$(1)/$(3) $(patsubst %.c,$(B)/programs/obj/$(1)/%.o,$(4))
+	@mkdir -p $$(@D)/obj
+	$$(call say,NVCC,$$@) $$(NVCC) $$(PROGRAM_NVCCFLAGS) $(if $(filter-out ok,$(2)),-DFAULT_$(call upper,$(2))) \
+	  -MD -MF $$(@D)/obj/$(1)_$(2).d -o $$@ $(PROGRAM_DIR)/$(1)/$(3) $$(filter %.o,$$^) -lm
+-include $(B)/programs/obj/$(1)_$(2).d
+endef
+
+$(B)/programs/obj/%.o: $(PROGRAM_DIR)/%.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@) $(CC) $(PROGRAM_CFLAGS) $(PROGRAM_CPPFLAGS) -MMD -MP -c -o $@ $<
+
+# Directed roundings are computed by switching the mode of the host.
+$(B)/programs/obj/block/exact_host.o: PROGRAM_CFLAGS += -frounding-math
+
+$(foreach v,ok $(PROGRAM_FAULTS) gelu,$(eval $(call cuda_program,block,$(v),block.cu,block_host.c exact_host.c)))
+
+-include $(shell find $(B)/programs/obj -name '*.d' 2>/dev/null)

@@ -280,7 +280,7 @@ __device__ __forceinline__ float normal_cdf_fast(float x)
 {
     if (fabsf(x) < 2.5f)
         return normal_cdf(x);
-    if (fabsf(x) > 6.5f)
+    if (fabsf(x) > 6.0f)
         return x > 0.0f ? 1.0f : 0.0f;
     const float z = x * INV_SQRT2;
     float term = z, sum = z;
@@ -444,7 +444,7 @@ __global__ void cross_entropy_mean(float *history, float *worst, const float *ro
                                    int step)
 {
     double sum = 0.0;
-    float top = -FLT_MAX;
+    float top = 0.0f;
 
     for (int row = threadIdx.x; row < rows; row += 32) {
         sum += row_loss[row];

@@ -1,0 +1,254 @@
+#include "analyzer/capture_check.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+/* Above these a value is a flipped bit, not a program. */
+enum { STACK_LIMIT = 4096, PARAM_LIMIT = 32768, REDZONE_LIMIT = 1 << 30, BUILD_ID_LIMIT = 24 };
+
+/* Type, struct and the name used in messages. The struct is the least that a record of the type holds. */
+#define RECORDS(X)                                  \
+    X(CAP_STRING, cap_string, "string")             \
+    X(CAP_STACK, cap_stack, "stack")                \
+    X(CAP_OBJECT, cap_object, "object")             \
+    X(CAP_HOOK, cap_hook, "hook")                   \
+    X(CAP_OPTION, cap_option, "option")             \
+    X(CAP_NOTE, cap_note_record, "note")            \
+    X(CAP_DEVICE, cap_device, "device")             \
+    X(CAP_CONTEXT, cap_context, "context")          \
+    X(CAP_STREAM, cap_stream, "stream")             \
+    X(CAP_EVENT, cap_event, "event")                \
+    X(CAP_MODULE, cap_module, "module")             \
+    X(CAP_KERNEL, cap_kernel, "kernel")             \
+    X(CAP_CONFIG, cap_config, "config")             \
+    X(CAP_ALLOC, cap_alloc, "allocation")           \
+    X(CAP_FREE, cap_free, "free")                   \
+    X(CAP_COPY, cap_copy, "copy")                   \
+    X(CAP_SET, cap_set, "memset")                   \
+    X(CAP_LAUNCH, cap_launch, "launch")             \
+    X(CAP_SYNC, cap_sync, "synchronisation")        \
+    X(CAP_EVENT_OP, cap_event_op_record, "event operation") \
+    X(CAP_TIMES, cap_times, "times")                \
+    X(CAP_SNAPSHOT, cap_snapshot, "snapshot")       \
+    X(CAP_DAMAGE, cap_damage, "damage")             \
+    X(CAP_ERROR, cap_error, "error")                \
+    X(CAP_CHECKED, cap_checked, "check")            \
+    X(CAP_END, cap_end, "end")
+
+static size_t least_bytes(unsigned type)
+{
+    switch (type) {
+#define X(type, structure, name) \
+    case type: \
+        return sizeof(struct structure);
+        RECORDS(X)
+#undef X
+    default:
+        return sizeof(struct cap_head);
+    }
+}
+
+static const char *type_name(unsigned type)
+{
+    switch (type) {
+#define X(type, structure, name) \
+    case type: \
+        return name;
+        RECORDS(X)
+#undef X
+    default:
+        return "unknown";
+    }
+}
+
+static bool no(char *why, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static bool no(char *why, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(why, CAPTURE_CHECK_TEXT, format, args);
+    va_end(args);
+    return false;
+}
+
+/* `count` items of `item` bytes behind the fixed part must lie inside the record. */
+static bool tail_fits(const struct cap_head *record, size_t fixed, uint64_t count, size_t item, char *why)
+{
+    if (count <= (record->size - fixed) / item)
+        return true;
+    return no(why, "%s record of %u bytes claims %" PRIu64 " items behind its first %zu bytes", type_name(record->type),
+              record->size, count, fixed);
+}
+
+/* width x height x depth with pitches, starting at `address`, must not wrap around. */
+static bool extent_fits(uint64_t address, const uint64_t size[3], const uint64_t pitch[2])
+{
+    uint64_t last = 0, step;
+    if (!size[0] || !size[1] || !size[2])
+        return true;
+    return !__builtin_mul_overflow(size[1] - 1, pitch[0], &step) && !__builtin_add_overflow(last, step, &last) &&
+           !__builtin_mul_overflow(size[2] - 1, pitch[1], &step) && !__builtin_add_overflow(last, step, &last) &&
+           !__builtin_add_overflow(last, size[0], &last) && !__builtin_add_overflow(last, address, &last);
+}
+
+static bool check_kernel(const struct cap_kernel *k, char *why)
+{
+    if (!tail_fits(&k->head, sizeof *k, k->param_count, sizeof(struct cap_kernel_param), why))
+        return false;
+    if (k->param_bytes > PARAM_LIMIT)
+        return no(why, "kernel %u claims %u bytes of parameters; at most %d are possible", k->id, k->param_bytes, PARAM_LIMIT);
+    const struct cap_kernel_param *params = (const struct cap_kernel_param *)(k + 1);
+    for (uint32_t i = 0; i < k->param_count; i++)
+        if (params[i].offset > k->param_bytes || params[i].size > k->param_bytes - params[i].offset)
+            return no(why, "kernel %u: parameter %u lies outside its %u bytes of parameters", k->id, i, k->param_bytes);
+    return true;
+}
+
+static bool check_alloc(const struct cap_alloc *a, char *why)
+{
+    uint64_t end;
+    if (__builtin_add_overflow(a->address, a->bytes, &end))
+        return no(why, "allocation %u wraps around the end of the address space", a->id);
+    if (a->head_redzone > REDZONE_LIMIT || a->tail_redzone > REDZONE_LIMIT)
+        return no(why, "allocation %u claims impossible redzones (%u and %u bytes)", a->id, a->head_redzone, a->tail_redzone);
+    return true;
+}
+
+static bool check_damage(const struct cap_damage *d, char *why)
+{
+    if (d->length == 0 || d->length > REDZONE_LIMIT)
+        return no(why, "damage of %" PRIu64 " bytes", d->length);
+    if (d->clean_seq > d->seen_seq)
+        return no(why, "damage seen at %" PRIu64 ", before it was intact at %" PRIu64, d->seen_seq, d->clean_seq);
+    if (d->offset > INT64_MAX - (int64_t)REDZONE_LIMIT)
+        return no(why, "damage at offset %" PRId64, d->offset);
+    return true;
+}
+
+bool capture_check_shape(const struct cap_head *record, char *why)
+{
+    size_t least = least_bytes(record->type);
+    if (record->size < least)
+        return no(why, "%s record of %u bytes; at least %zu were expected", type_name(record->type), record->size, least);
+    switch (record->type) {
+    case CAP_STRING: {
+        const struct cap_string *s = (const void *)record;
+        return tail_fits(record, sizeof *s, s->bytes, 1, why);
+    }
+    case CAP_STACK: {
+        const struct cap_stack *s = (const void *)record;
+        if (s->count > STACK_LIMIT)
+            return no(why, "stack %u claims %u frames", s->id, s->count);
+        return tail_fits(record, sizeof *s, s->count, sizeof(uint64_t), why);
+    }
+    case CAP_OBJECT: {
+        const struct cap_object *o = (const void *)record;
+        if (o->start > o->end || o->build_id_bytes > BUILD_ID_LIMIT)
+            return no(why, "object with an impossible mapping or build id");
+        return true;
+    }
+    case CAP_KERNEL:
+        return check_kernel((const void *)record, why);
+    case CAP_ALLOC:
+        return check_alloc((const void *)record, why);
+    case CAP_COPY: {
+        const struct cap_copy *c = (const void *)record;
+        const uint64_t size[3] = {c->width, c->height, c->depth};
+        if (!extent_fits(c->target, size, (const uint64_t[]){c->target_pitch, c->target_slice_pitch}) ||
+            !extent_fits(c->source, size, (const uint64_t[]){c->source_pitch, c->source_slice_pitch}))
+            return no(why, "copy wraps around the end of the address space");
+        return true;
+    }
+    case CAP_SET: {
+        const struct cap_set *s = (const void *)record;
+        if (!extent_fits(s->target, (const uint64_t[]){s->width, s->height, 1}, (const uint64_t[]){s->pitch, 0}))
+            return no(why, "memset wraps around the end of the address space");
+        return true;
+    }
+    case CAP_LAUNCH: {
+        const struct cap_launch *l = (const void *)record;
+        if (l->outcome > CAP_LAUNCH_FAILED)
+            return no(why, "launch with outcome %u", l->outcome);
+        return (l->flags & CAP_LAUNCH_ARGS_UNKNOWN) || tail_fits(record, sizeof *l, l->param_bytes, 1, why);
+    }
+    case CAP_TIMES: {
+        const struct cap_times *t = (const void *)record;
+        return tail_fits(record, sizeof *t, t->count, sizeof(struct cap_time), why);
+    }
+    case CAP_DAMAGE:
+        return check_damage((const void *)record, why);
+    default:
+        return true;
+    }
+}
+
+uint32_t capture_check_defines(const struct cap_head *record)
+{
+    switch (record->type) {
+    case CAP_STRING:
+        return ((const struct cap_string *)record)->id;
+    case CAP_STACK:
+        return ((const struct cap_stack *)record)->id;
+    case CAP_CONTEXT:
+        return ((const struct cap_context *)record)->destroyed ? 0 : ((const struct cap_context *)record)->id;
+    case CAP_STREAM:
+        return ((const struct cap_stream *)record)->destroyed ? 0 : ((const struct cap_stream *)record)->id;
+    case CAP_EVENT:
+        return ((const struct cap_event *)record)->destroyed ? 0 : ((const struct cap_event *)record)->id;
+    case CAP_MODULE:
+        return ((const struct cap_module *)record)->id;
+    case CAP_KERNEL:
+        return ((const struct cap_kernel *)record)->id;
+    case CAP_CONFIG:
+        return ((const struct cap_config *)record)->id;
+    case CAP_ALLOC:
+        return ((const struct cap_alloc *)record)->id;
+    default:
+        return 0;
+    }
+}
+
+/* `id` must name a record of `type`; 0 is allowed when `optional`. */
+static bool refers(const struct capture *c, const struct cap_head *record, enum cap_type type, uint32_t id, bool optional, char *why)
+{
+    if ((optional && id == 0) || capture_definition(c, type, id))
+        return true;
+    return no(why, "%s record refers to %s %u, which is not there", type_name(record->type), type_name(type), id);
+}
+
+static bool check_snapshot(const struct capture *c, const struct cap_snapshot *s, char *why)
+{
+    if (!refers(c, &s->head, CAP_ALLOC, s->allocation, false, why))
+        return false;
+    const struct cap_alloc *a = capture_definition(c, CAP_ALLOC, s->allocation);
+    if (s->offset > a->bytes || s->bytes > a->bytes - s->offset)
+        return no(why, "snapshot [%" PRIu64 ", +%" PRIu64 ") lies outside allocation %u of %" PRIu64 " bytes", s->offset, s->bytes,
+                  a->id, a->bytes);
+    if (s->when > CAP_AFTER)
+        return no(why, "snapshot taken at moment %u", s->when);
+    return true;
+}
+
+bool capture_check_references(const struct capture *c, const struct cap_head *record, char *why)
+{
+    switch (record->type) {
+    case CAP_KERNEL: {
+        const struct cap_kernel *k = (const void *)record;
+        return refers(c, record, CAP_MODULE, k->module, true, why) && refers(c, record, CAP_STRING, k->name, false, why);
+    }
+    case CAP_FREE:
+        return refers(c, record, CAP_ALLOC, ((const struct cap_free *)record)->id, true, why);
+    case CAP_LAUNCH: {
+        const struct cap_launch *l = (const void *)record;
+        return refers(c, record, CAP_KERNEL, l->kernel, false, why) && refers(c, record, CAP_CONFIG, l->config, false, why) &&
+               refers(c, record, CAP_STREAM, l->stream, true, why);
+    }
+    case CAP_SNAPSHOT:
+        return check_snapshot(c, (const void *)record, why);
+    case CAP_DAMAGE:
+        return refers(c, record, CAP_ALLOC, ((const struct cap_damage *)record)->allocation, false, why);
+    default:
+        return true;
+    }
+}

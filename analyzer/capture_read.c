@@ -1,0 +1,487 @@
+#include "analyzer/capture_read.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "analyzer/capture_check.h"
+#include "analyzer/diag.h"
+
+/* A segment above this is not one of ours: the shim starts a new one long before. */
+#define SEGMENT_LIMIT (UINT64_C(4) << 30)
+
+static uint64_t definition_key(enum cap_type type, uint32_t id)
+{
+    return (uint64_t)type << 32 | id;
+}
+
+const void *capture_definition(const struct capture *c, enum cap_type type, uint32_t id)
+{
+    uint64_t value;
+    return id && map_get(&c->defined, definition_key(type, id), &value) ? (const void *)(uintptr_t)value : NULL;
+}
+
+const char *capture_string(const struct capture *c, uint32_t id)
+{
+    uint64_t value;
+    return map_get(&c->strings, id, &value) ? (const char *)(uintptr_t)value : "";
+}
+
+/* The segment and the offset in it that a record came from. */
+static const struct capture_segment *record_place(const struct capture *c, const struct cap_head *record, long *offset)
+{
+    for (size_t i = 0; i < c->segment_count; i++) {
+        const struct capture_segment *s = &c->segments[i];
+        uintptr_t at = (uintptr_t)record, start = (uintptr_t)s->data;
+        if (at >= start && at < start + s->bytes) {
+            *offset = (long)(at - start);
+            return s;
+        }
+    }
+    *offset = -1;
+    return NULL;
+}
+
+static void reject_text(struct capture *c, const struct cap_head *record, const char *text)
+{
+    if (c->rejected.count < CAPTURE_KEPT_REJECTS) {
+        long offset;
+        const struct capture_segment *s = record_place(c, record, &offset);
+        diag_set(&c->rejected.kept[c->rejected.count], STATUS_BAD_INPUT, s ? s->name : "?", offset, "%s", text);
+    }
+    c->rejected.count++;
+}
+
+void capture_reject(struct capture *c, const struct cap_head *record, const char *format, ...)
+{
+    char text[CAPTURE_CHECK_TEXT];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    reject_text(c, record, text);
+}
+
+/* ---- header ---- */
+
+static enum status take_header(struct capture *c, const char *where, struct capture_bytes bytes, struct diag *diag)
+{
+    if (bytes.bytes < sizeof c->header)
+        return diag_set(diag, STATUS_BAD_INPUT, where, (long)bytes.bytes, "the file ends after %zu bytes; a header of %zu was expected",
+                        bytes.bytes, sizeof c->header);
+    memcpy(&c->header, bytes.data, sizeof c->header);
+    const struct cap_header *h = &c->header;
+    if (h->magic != CAP_MAGIC)
+        return diag_set(diag, STATUS_BAD_INPUT, where, 0, "not a capture: the magic is %016" PRIx64 ", expected %016" PRIx64, h->magic,
+                        CAP_MAGIC);
+    if (h->version > CAP_VERSION || h->version == 0)
+        return diag_set(diag, STATUS_BAD_INPUT, where, 8, "capture of format version %u; this analyzer reads versions 1 to %d", h->version,
+                        CAP_VERSION);
+    if (h->header_bytes < sizeof *h)
+        return diag_set(diag, STATUS_BAD_INPUT, where, 12, "header of %u bytes; at least %zu were expected", h->header_bytes, sizeof *h);
+    c->header.shim_version[sizeof h->shim_version - 1] = '\0';
+    c->header.reason[sizeof h->reason - 1] = '\0';
+    c->header.command[sizeof h->command - 2] = '\0';
+    c->header.command[sizeof h->command - 1] = '\0';
+    size_t used = 0;
+    for (const char *arg = h->command; *arg; arg += strlen(arg) + 1)
+        used += (size_t)snprintf(c->program + used, sizeof c->program - used, "%s%s", used ? " " : "", arg);
+    for (char *p = c->program; *p; p++)
+        if ((unsigned char)*p < 0x20 || (unsigned char)*p >= 0x7f)
+            *p = '?';
+    return STATUS_OK;
+}
+
+/* ---- segments and records ---- */
+
+static bool push_segment(struct capture *c, const char *name, uint8_t *data, size_t bytes)
+{
+    struct capture_segment *more = realloc(c->segments, (c->segment_count + 1) * sizeof *more);
+    if (more)
+        c->segments = more;
+    char *copy = strdup(name);
+    if (!more || !copy) {
+        free(copy);
+        free(data);
+        return false;
+    }
+    c->segments[c->segment_count++] = (struct capture_segment){copy, data, bytes};
+    return true;
+}
+
+static size_t count_records(const struct capture_segment *s)
+{
+    size_t n = 0;
+    for (size_t at = sizeof(struct cap_segment); s->bytes >= sizeof(struct cap_head) && at <= s->bytes - sizeof(struct cap_head);) {
+        uint32_t size = ((const struct cap_head *)(s->data + at))->size;
+        if (size < sizeof(struct cap_head) || size % 8 || size > s->bytes - at)
+            break;
+        at += size;
+        n++;
+    }
+    return n;
+}
+
+static bool segment_usable(struct capture *c, const struct capture_segment *s)
+{
+    const struct cap_segment *head = (const void *)s->data;
+    if (s->bytes == 0)
+        return false; /* created, killed before its header was written */
+    if (s->bytes < sizeof *head) {
+        capture_reject(c, (const void *)s->data, "segment of %zu bytes; a header of %zu was expected", s->bytes, sizeof *head);
+        return false;
+    }
+    if (head->magic == 0 && head->version == 0)
+        return false; /* allocated, killed before its header was written */
+    if (head->magic != CAP_SEGMENT_MAGIC) {
+        capture_reject(c, (const void *)s->data, "not a segment: the magic is %016" PRIx64 ", expected %016" PRIx64, head->magic,
+                       CAP_SEGMENT_MAGIC);
+        return false;
+    }
+    if (head->version == 0 || head->version > CAP_VERSION) {
+        capture_reject(c, (const void *)s->data, "segment of format version %u; this analyzer reads versions 1 to %d", head->version,
+                       CAP_VERSION);
+        return false;
+    }
+    return true;
+}
+
+/* Walks one segment and keeps every record of a possible shape. */
+static void walk_segment(struct capture *c, const struct capture_segment *s)
+{
+    char why[CAPTURE_CHECK_TEXT];
+    if (!segment_usable(c, s))
+        return;
+    size_t at = sizeof(struct cap_segment);
+    while (s->bytes - at >= sizeof(struct cap_head)) {
+        const struct cap_head *record = (const void *)(s->data + at);
+        if (record->size == 0)
+            return;
+        if (record->size < sizeof *record || record->size % 8) {
+            capture_reject(c, record, "record of %u bytes; a multiple of 8, at least %zu, was expected; the rest of the segment is left out",
+                           record->size, sizeof *record);
+            return;
+        }
+        if (record->size > s->bytes - at) {
+            capture_reject(c, record, "record of %u bytes, but the segment ends after %zu; it was cut", record->size, s->bytes - at);
+            return;
+        }
+        at += record->size;
+        if (capture_check_shape(record, why))
+            c->records[c->record_count++] = record;
+        else
+            reject_text(c, record, why);
+    }
+}
+
+static int by_seq(const void *a, const void *b)
+{
+    const struct cap_head *x = *(const struct cap_head *const *)a, *y = *(const struct cap_head *const *)b;
+    if (x->seq != y->seq)
+        return x->seq < y->seq ? -1 : 1;
+    return (uintptr_t)x < (uintptr_t)y ? -1 : (uintptr_t)x > (uintptr_t)y;
+}
+
+/* The length of the UTF-8 sequence at `s`, 0 when it is none that may be printed. */
+static size_t utf8_length(const unsigned char *s, size_t left)
+{
+    size_t n;
+    if (s[0] < 0x80)
+        return s[0] >= 0x20 && s[0] != 0x7f;
+    if (s[0] >= 0xc2 && s[0] <= 0xdf)
+        n = 2;
+    else if (s[0] >= 0xe1 && s[0] <= 0xef && s[0] != 0xed) /* without e0 and ed: no overlong forms, no surrogates */
+        n = 3;
+    else
+        return 0;
+    if (n > left || (s[0] == 0xc2 && s[1] < 0xa0)) /* c2 80 to c2 9f are control characters */
+        return 0;
+    for (size_t i = 1; i < n; i++)
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    return n;
+}
+
+static bool intern_string(struct capture *c, const struct cap_string *record)
+{
+    char *copy = malloc((size_t)record->bytes + 1);
+    if (!copy)
+        return false;
+    memcpy(copy, record + 1, record->bytes);
+    copy[record->bytes] = '\0';
+    for (size_t i = 0; i < record->bytes;) {
+        size_t n = utf8_length((const unsigned char *)copy + i, record->bytes - i);
+        if (n == 0)
+            copy[i++] = '?';
+        i += n;
+    }
+    if (map_put(&c->strings, record->id, (uintptr_t)copy))
+        return true;
+    free(copy);
+    return false;
+}
+
+/* Indexes definitions; a second definition of an id is impossible and left out. */
+static bool index_definitions(struct capture *c)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < c->record_count; i++) {
+        const struct cap_head *record = c->records[i];
+        uint32_t id = capture_check_defines(record);
+        if (id && capture_definition(c, record->type, id)) {
+            capture_reject(c, record, "id %u of record type %u is defined a second time", id, record->type);
+            continue;
+        }
+        if (id && !map_put(&c->defined, definition_key(record->type, id), (uintptr_t)record))
+            return false;
+        if (record->type == CAP_STRING && id && !intern_string(c, (const struct cap_string *)record))
+            return false;
+        c->records[kept++] = record;
+    }
+    c->record_count = kept;
+    return true;
+}
+
+static void drop_dangling(struct capture *c)
+{
+    char why[CAPTURE_CHECK_TEXT];
+    /* A kernel that is left out takes its launches with it: until nothing more falls. */
+    for (bool again = true; again;) {
+        again = false;
+        size_t kept = 0;
+        for (size_t i = 0; i < c->record_count; i++) {
+            const struct cap_head *record = c->records[i];
+            if (capture_check_references(c, record, why)) {
+                c->records[kept++] = record;
+                continue;
+            }
+            reject_text(c, record, why);
+            uint32_t id = capture_check_defines(record);
+            if (id) {
+                map_remove(&c->defined, definition_key(record->type, id));
+                again = true;
+            }
+        }
+        c->record_count = kept;
+    }
+}
+
+static enum status take_records(struct capture *c, struct diag *diag)
+{
+    size_t total = 0;
+    for (size_t i = 0; i < c->segment_count; i++)
+        total += count_records(&c->segments[i]);
+    c->records = malloc((total + 1) * sizeof *c->records);
+    if (!c->records)
+        return diag_set(diag, STATUS_NO_MEMORY, c->path, -1, "no memory for %zu records", total);
+    for (size_t i = 0; i < c->segment_count; i++)
+        walk_segment(c, &c->segments[i]);
+    qsort(c->records, c->record_count, sizeof *c->records, by_seq);
+    if (!index_definitions(c))
+        return diag_set(diag, STATUS_NO_MEMORY, c->path, -1, "no memory to index %zu records", c->record_count);
+    drop_dangling(c);
+    return STATUS_OK;
+}
+
+/* ---- files ---- */
+
+static enum status read_file(int folder, const char *path, const char *name, uint64_t limit, uint8_t **out, size_t *out_bytes,
+                             struct diag *diag)
+{
+    char where[sizeof diag->where];
+    snprintf(where, sizeof where, "%s/%s", path, name);
+    uint8_t *data = NULL;
+    struct stat st;
+    size_t bytes = 0, room;
+    int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return errno == ENOENT ? diag_set(diag, STATUS_NOT_FOUND, where, -1, "not there; is the folder a capture?")
+                               : diag_set(diag, STATUS_IO, where, -1, "%s", strerror(errno));
+    enum status status = STATUS_OK;
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+        status = diag_set(diag, STATUS_BAD_INPUT, where, -1, "not a regular file");
+    else if ((uint64_t)st.st_size > limit)
+        status = diag_set(diag, STATUS_BAD_INPUT, where, -1, "%jd bytes; at most %" PRIu64 " were expected", (intmax_t)st.st_size, limit);
+    if (status)
+        goto done;
+    room = (size_t)st.st_size;
+    data = malloc(room ? room : 1);
+    if (!data) {
+        status = diag_set(diag, STATUS_NO_MEMORY, where, -1, "no memory for %zu bytes", room);
+        goto done;
+    }
+    while (bytes < room) {
+        ssize_t n = read(fd, data + bytes, room - bytes);
+        if (n == 0)
+            break;
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0) {
+            status = diag_set(diag, STATUS_IO, where, (long)bytes, "%s", strerror(errno));
+            goto done;
+        }
+        bytes += (size_t)n;
+    }
+done:
+    close(fd);
+    if (status) {
+        free(data);
+        return status;
+    }
+    *out = data;
+    *out_bytes = bytes;
+    return STATUS_OK;
+}
+
+static int wanted_entry(const struct dirent *entry)
+{
+    size_t n = strlen(entry->d_name);
+    return strncmp(entry->d_name, "process-", 8) == 0 ||
+           (strncmp(entry->d_name, "segment-", 8) == 0 && n > 4 && strcmp(entry->d_name + n - 4, ".rec") == 0);
+}
+
+static enum status read_segments(struct capture *c, int folder, struct diag *diag)
+{
+    struct dirent **names = NULL;
+    int count = scandirat(folder, ".", &names, wanted_entry, alphasort);
+    if (count < 0)
+        return diag_set(diag, STATUS_IO, c->path, -1, "cannot list the folder: %s", strerror(errno));
+    enum status status = STATUS_OK;
+    for (int i = 0; i < count && !status; i++) {
+        uint8_t *data = NULL;
+        size_t bytes = 0;
+        if (strncmp(names[i]->d_name, "process-", 8) == 0) {
+            c->process_count++;
+            continue;
+        }
+        status = read_file(folder, c->path, names[i]->d_name, SEGMENT_LIMIT, &data, &bytes, diag);
+        if (!status && !push_segment(c, names[i]->d_name, data, bytes))
+            status = diag_set(diag, STATUS_NO_MEMORY, c->path, -1, "no memory for segment %d", i);
+    }
+    for (int i = 0; i < count; i++)
+        free(names[i]);
+    free((void *)names);
+    return status;
+}
+
+static struct capture *new_capture(const char *path, struct diag *diag)
+{
+    struct capture *c = calloc(1, sizeof *c);
+    if (c)
+        c->path = strdup(path);
+    if (c && c->path)
+        return c;
+    free(c);
+    diag_set(diag, STATUS_NO_MEMORY, path, -1, "no memory");
+    return NULL;
+}
+
+enum status capture_open(const char *path, struct capture **out, struct diag *diag)
+{
+    *out = NULL;
+    struct capture *c = new_capture(path, diag);
+    if (!c)
+        return STATUS_NO_MEMORY;
+    uint8_t *header = NULL;
+    size_t header_bytes = 0;
+    enum status status;
+    char where[sizeof diag->where];
+    snprintf(where, sizeof where, "%s/capture.bin", path);
+    int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0) {
+        status = errno == ENOTDIR ? diag_set(diag, STATUS_BAD_INPUT, path, -1, "not a folder; a capture is a folder with capture.bin in it")
+                                  : diag_set(diag, STATUS_IO, path, -1, "%s", strerror(errno));
+        goto done;
+    }
+    status = read_file(folder, path, "capture.bin", SEGMENT_LIMIT, &header, &header_bytes, diag);
+    if (!status)
+        status = take_header(c, where, (struct capture_bytes){header, header_bytes}, diag);
+    if (!status)
+        status = read_segments(c, folder, diag);
+    if (!status)
+        status = take_records(c, diag);
+    close(folder);
+done:
+    free(header);
+    if (status) {
+        capture_close(c);
+        return status;
+    }
+    *out = c;
+    return STATUS_OK;
+}
+
+enum status capture_open_memory(struct capture_bytes header, const struct capture_bytes *segments, size_t count, struct capture **out,
+                                struct diag *diag)
+{
+    *out = NULL;
+    struct capture *c = new_capture("(memory)", diag);
+    if (!c)
+        return STATUS_NO_MEMORY;
+    enum status status = take_header(c, "capture.bin", header, diag);
+    for (size_t i = 0; i < count && !status; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "segment-%06zu.rec", i);
+        uint8_t *copy = malloc(segments[i].bytes ? segments[i].bytes : 1);
+        if (copy && segments[i].bytes)
+            memcpy(copy, segments[i].data, segments[i].bytes);
+        if (!copy || !push_segment(c, name, copy, segments[i].bytes))
+            status = diag_set(diag, STATUS_NO_MEMORY, name, -1, "no memory for %zu bytes", segments[i].bytes);
+    }
+    if (!status)
+        status = take_records(c, diag);
+    if (status) {
+        capture_close(c);
+        return status;
+    }
+    *out = c;
+    return STATUS_OK;
+}
+
+void capture_close(struct capture *c)
+{
+    if (!c)
+        return;
+    for (size_t i = 0; i < c->segment_count; i++) {
+        free(c->segments[i].name);
+        free(c->segments[i].data);
+    }
+    for (size_t i = 0; i < c->strings.capacity; i++)
+        if (c->strings.slots[i].used)
+            free((void *)(uintptr_t)c->strings.slots[i].value);
+    map_free(&c->strings);
+    map_free(&c->defined);
+    free(c->segments);
+    free((void *)c->records);
+    free(c->path);
+    free(c);
+}
+
+/* ---- clocks ---- */
+
+uint64_t capture_ticks_ns(const struct capture *c, uint64_t ticks)
+{
+    const struct cap_header *h = &c->header;
+    /* The two pairs are better than the estimate once they are 10 ms apart: the clock reads cost far less than that. */
+    if (h->mono_now_ns > h->mono_start_ns && h->mono_now_ns - h->mono_start_ns > 10000000 && h->tsc_now > h->tsc_start) {
+        long double ns = (long double)(h->mono_now_ns - h->mono_start_ns) / (long double)(h->tsc_now - h->tsc_start) * (long double)ticks;
+        return ns < 1.8e19L ? (uint64_t)ns : UINT64_MAX;
+    }
+    if (h->tsc_hz_estimate) {
+        long double ns = (long double)ticks * 1e9L / (long double)h->tsc_hz_estimate;
+        return ns < 1.8e19L ? (uint64_t)ns : UINT64_MAX;
+    }
+    return 0;
+}
+
+uint64_t capture_time_ns(const struct capture *c, uint64_t tsc)
+{
+    return tsc > c->header.tsc_start ? capture_ticks_ns(c, tsc - c->header.tsc_start) : 0;
+}

@@ -1,0 +1,29 @@
+/* classify.c - from everything known to a short list: one finding per root cause. */
+#include <stdlib.h>
+
+#include "analyzer/finding.h"
+
+static int by_launch(const void *a, const void *b)
+{
+    const struct finding *x = a, *y = b;
+    if ((x->severity == FINDING_NOTE) != (y->severity == FINDING_NOTE))
+        return x->severity == FINDING_NOTE ? 1 : -1;
+    size_t p = x->launch ? x->launch : SIZE_MAX, q = y->launch ? y->launch : SIZE_MAX;
+    if (p != q)
+        return p < q ? -1 : 1;
+    if (x->class != y->class)
+        return x->class < y->class ? -1 : 1;
+    return x->ptx_line < y->ptx_line ? -1 : x->ptx_line > y->ptx_line;
+}
+
+void classify(const struct model *m, const struct judgements *js, struct symbols *symbols, struct findings *out)
+{
+    /* Faults first: the other signals look for a fault that explains them before they speak for themselves. */
+    classify_faults(m, js, symbols, out);
+    classify_damage(m, js, symbols, out);
+    classify_errors(m, js, symbols, out);
+    classify_frees(m, symbols, out);
+    classify_differences(m, js, out);
+    if (out->count)
+        qsort(out->items, out->count, sizeof *out->items, by_launch);
+}

@@ -1,0 +1,261 @@
+/* classify_damage.c - damaged redzones, joined to the launch that did it.
+ *
+ * A check that found damage gives a window: the work between the last check that found the redzone intact and this one. Tried
+ * in turn: a re-executed launch of the window that wrote there; a copy or memset of the window that reaches there; a launch
+ * of the window whose kernel wrote past the end of the same argument at another launch that was re-executed; the only launch
+ * of the window that can reach the allocation. Else the window is all that is known, and that is what is said.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/finding.h"
+#include "analyzer/name.h"
+
+struct damage_case {
+    const struct model *model;
+    const struct judgements *judgements;
+    struct symbols *symbols;
+    struct findings *out;
+    const struct cap_damage *record;
+    const struct model_allocation *allocation;
+    size_t first, last; /* launch indices [first, last) of the window */
+};
+
+static bool outside_write(const struct judgement_fault *f)
+{
+    return f->kind == JUDGEMENT_FAULT_OUT_OF_BOUNDS && f->access.write && f->finding;
+}
+
+static void hex(const uint8_t *bytes, size_t count, char *out, size_t room)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < count && used + 4 < room; i++)
+        used += (size_t)snprintf(out + used, room - used, "%s%02x", i ? " " : "", bytes[i]);
+}
+
+static void add_sentinel(const struct damage_case *c, struct finding *f)
+{
+    const struct cap_damage *d = c->record;
+    char found[64], expected[64];
+    size_t shown = d->length < 8 ? (size_t)d->length : 8;
+    hex(d->found, shown, found, sizeof found);
+    hex(d->expected, shown, expected, sizeof expected);
+    finding_evidence(f, "sentinel", "%" PRIu64 " bytes %s of allocation %u were overwritten, from offset %" PRId64 " of %" PRIu64 ": %s%s, were %s",
+                     d->length, d->tail ? "behind the end" : "before the start", c->allocation->id, d->offset, c->allocation->bytes, found,
+                     d->length > shown ? " ..." : "", expected);
+    uint32_t kind = c->allocation->record->kind;
+    if (kind == CAP_ALLOC_HOST || kind == CAP_ALLOC_REGISTERED || kind == CAP_ALLOC_MANAGED)
+        finding_evidence(f, "host-or-launch", "the host can write to this allocation, too; it may have been the host");
+}
+
+static bool reaches(const struct damage_case *c, const struct model_launch *l)
+{
+    const uint8_t *params = model_launch_params(l);
+    const struct model_allocation *a = c->allocation;
+    for (size_t at = 0; params && at + 8 <= l->record->param_bytes; at += 8) {
+        uint64_t word;
+        memcpy(&word, params + at, sizeof word);
+        if (word >= a->address && word - a->address < (a->bytes ? a->bytes : 1))
+            return true;
+    }
+    return !params;
+}
+
+static bool join_reexecuted(const struct damage_case *c)
+{
+    for (size_t i = c->first; i < c->last; i++) {
+        const struct judgement *j = judgements_find(c->judgements, c->model->launches[i].number);
+        for (size_t k = 0; j && k < j->fault_count; k++) {
+            const struct judgement_fault *f = &j->faults[k];
+            uint64_t at = c->allocation->address + (uint64_t)c->record->offset;
+            bool same = f->allocation == c->allocation->id || (f->address >= at && f->address - at < c->record->length);
+            if (!outside_write(f) || !same)
+                continue;
+            struct finding *finding = &c->out->items[f->finding - 1];
+            if (finding->evidence_count < 8)
+                add_sentinel(c, finding);
+            finding->confidence = 0.99;
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct finding *new_finding(const struct damage_case *c, double confidence, size_t launch)
+{
+    size_t index = findings_add(c->out, FINDING_OUT_OF_BOUNDS_WRITE, confidence);
+    if (index == SIZE_MAX)
+        return NULL;
+    struct finding *f = &c->out->items[index];
+    f->allocation = c->allocation->id;
+    f->offset = c->record->offset;
+    if (launch)
+        finding_launch(f, launch);
+    return f;
+}
+
+static void allocated_text(const struct damage_case *c, char out[260])
+{
+    char place[200];
+    symbols_place(c->symbols, c->allocation->record->stack, place, sizeof place);
+    snprintf(out, 260, "%s allocation %u%s%s%s", c->record->tail ? "past the end of" : "before the start of", c->allocation->id,
+             *place ? " (allocated at " : "", place, *place ? ")" : "");
+}
+
+static void finish_new(const struct damage_case *c, struct finding *f, const char *by)
+{
+    char what[260];
+    allocated_text(c, what);
+    finding_summary(f, "%" PRIu64 " bytes written %s%s", c->record->length, what, by);
+    add_sentinel(c, f);
+}
+
+/* A host call that wrote there: the place is where the program made it. */
+static bool join_copy(const struct damage_case *c)
+{
+    uint64_t from = c->allocation->address + (uint64_t)c->record->offset;
+    for (size_t i = 0; i < c->model->capture->record_count; i++) {
+        const struct cap_head *h = c->model->capture->records[i];
+        uint64_t target, end;
+        uint32_t stack;
+        if (h->seq < c->record->clean_seq || h->seq >= c->record->seen_seq)
+            continue;
+        if (h->type == CAP_COPY) {
+            const struct cap_copy *copy = (const void *)h;
+            if (!copy->width || !copy->height || !copy->depth || copy->kind == CAP_COPY_ARRAY)
+                continue;
+            target = copy->target;
+            end = target + (copy->height - 1) * copy->target_pitch + (copy->depth - 1) * copy->target_slice_pitch + copy->width;
+            stack = copy->stack;
+        } else if (h->type == CAP_SET) {
+            const struct cap_set *set = (const void *)h;
+            if (!set->width || !set->height)
+                continue;
+            target = set->target;
+            end = target + (set->height - 1) * set->pitch + set->width;
+            stack = set->stack;
+        } else {
+            continue;
+        }
+        if (from < target || from >= end)
+            continue;
+        struct finding *f = new_finding(c, 0.95, 0);
+        if (!f)
+            return true;
+        const struct symbol_stack *s = symbols_stack(c->symbols, stack);
+        if (s->own < s->count) {
+            f->file = strdup(s->frames[s->own].file);
+            f->function = s->frames[s->own].function ? strdup(s->frames[s->own].function) : NULL;
+            f->line = s->frames[s->own].line;
+        }
+        finish_new(c, f, h->type == CAP_COPY ? " by a copy" : " by a memset");
+        return true;
+    }
+    return false;
+}
+
+/* The launch was not re-executed, but another one of its kernel was, and wrote past the end, too. */
+static bool join_sibling(const struct damage_case *c)
+{
+    for (size_t i = c->first; i < c->last; i++) {
+        const struct model_launch *l = &c->model->launches[i];
+        const struct judgement *own = judgements_find(c->judgements, l->number);
+        if ((own && own->verdict == JUDGEMENT_CHECKED) || !model_launch_ran(l) || !reaches(c, l))
+            continue;
+        for (size_t s = 0; s < c->judgements->count; s++) {
+            const struct judgement *j = &c->judgements->items[s];
+            const struct model_launch *sibling = model_launch_by_number(c->model, j->launch);
+            if (!sibling || strcmp(sibling->kernel->full_name, l->kernel->full_name) != 0)
+                continue;
+            for (size_t k = 0; k < j->fault_count; k++) {
+                if (!outside_write(&j->faults[k]))
+                    continue;
+                struct finding *f = &c->out->items[j->faults[k].finding - 1];
+                finding_launch(f, l->number);
+                if (f->evidence_count < 8) {
+                    finding_evidence(f, "sibling", "launch %zu was not re-executed; it is of the same kernel%s as launch %zu, which was", l->number,
+                                     l->record->config == sibling->record->config ? " and shape" : "", sibling->number);
+                    add_sentinel(c, f);
+                }
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void add_next(const struct damage_case *c, struct finding *f)
+{
+    if (c->judgements->count == 0)
+        finding_next(f, "ops-debug verify %s", c->model->capture->path);
+    finding_next(f, "ops-debug run --preset deep -- %s", c->model->capture->program);
+}
+
+static void join_window(const struct damage_case *c)
+{
+    size_t ran = 0, can_reach = 0, only = 0, first = 0, last = 0;
+    for (size_t i = c->first; i < c->last; i++) {
+        const struct model_launch *l = &c->model->launches[i];
+        const struct judgement *j = judgements_find(c->judgements, l->number);
+        /* Re-executed and found not to write there: not this one. */
+        if (!model_launch_ran(l) || (j && j->verdict == JUDGEMENT_CHECKED))
+            continue;
+        ran++;
+        first = first ? first : l->number;
+        last = l->number;
+        if (reaches(c, l)) {
+            can_reach++;
+            only = l->number;
+        }
+    }
+    struct finding *f;
+    char by[160] = "";
+    if (can_reach == 1 || ran == 1) {
+        f = new_finding(c, ran == 1 ? 0.9 : 0.6, can_reach == 1 ? only : first);
+        if (f && ran > 1)
+            finding_evidence(f, "window", "of launches %zu to %zu only this one has an argument that points into the allocation", first, last);
+    } else if (ran) {
+        f = new_finding(c, 0.5, first);
+        snprintf(by, sizeof by, " by one of launches %zu to %zu", first, last);
+        if (f) {
+            f->window_last = last;
+            finding_evidence(f, "window", "%zu launches ran between the last intact check and this one; %zu of them can reach the allocation", ran,
+                             can_reach);
+        }
+    } else {
+        f = new_finding(c, 0.5, 0);
+        snprintf(by, sizeof by, "; no recorded launch did it");
+    }
+    if (!f)
+        return;
+    finish_new(c, f, by);
+    add_next(c, f);
+}
+
+/* The same redzone damaged again, or a neighbouring piece of it, in the same window: said once. */
+static bool known_already(const struct damage_case *c)
+{
+    for (size_t i = 0; i < c->out->count; i++) {
+        const struct finding *f = &c->out->items[i];
+        if (f->class == FINDING_OUT_OF_BOUNDS_WRITE && f->allocation == c->allocation->id && !f->ptx_line)
+            return true;
+    }
+    return false;
+}
+
+void classify_damage(const struct model *m, const struct judgements *js, struct symbols *symbols, struct findings *out)
+{
+    for (size_t i = 0; i < m->damage_count; i++) {
+        struct damage_case c = {m, js, symbols, out, m->damages[i], model_allocation_by_id(m, m->damages[i]->allocation), 0, 0};
+        if (!c.allocation)
+            continue;
+        c.first = model_first_launch_from(m, c.record->clean_seq);
+        c.last = model_first_launch_from(m, c.record->seen_seq);
+        if (join_reexecuted(&c) || join_copy(&c) || join_sibling(&c) || known_already(&c))
+            continue;
+        join_window(&c);
+    }
+}

@@ -1,0 +1,116 @@
+/* classify_errors.c - launches that the driver refused, and kernels that died on the device. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/finding.h"
+
+/* Errors that a running kernel causes and that stick to the context (CUresult of cuda.h 13.0). They show up at any later call. */
+static bool sticky(int32_t code)
+{
+    switch (code) {
+    case 214: /* ECC_UNCORRECTABLE */
+    case 700: /* ILLEGAL_ADDRESS */
+    case 702: /* LAUNCH_TIMEOUT */
+    case 710: /* ASSERT */
+    case 714: /* HARDWARE_STACK_ERROR */
+    case 715: /* ILLEGAL_INSTRUCTION */
+    case 716: /* MISALIGNED_ADDRESS */
+    case 717: /* INVALID_ADDRESS_SPACE */
+    case 718: /* INVALID_PC */
+    case 719: /* LAUNCH_FAILED */
+    case 721: /* TENSOR_MEMORY_LEAK */
+        return true;
+    default:
+        return false;
+    }
+}
+
+static const char *error_name(const struct model *m, const struct cap_error *e)
+{
+    const char *name = e ? capture_string(m->capture, e->name) : "";
+    return *name ? name : "an unnamed error";
+}
+
+static bool fault_explains(enum finding_class class)
+{
+    return class == FINDING_OUT_OF_BOUNDS_READ || class == FINDING_OUT_OF_BOUNDS_WRITE || class == FINDING_MISALIGNED ||
+           class == FINDING_USE_AFTER_FREE || class == FINDING_FAILED_LAUNCH;
+}
+
+/* The culprit is among the launches before the call that returned the error. */
+static void take_sticky(const struct model *m, const struct judgements *js, const struct cap_error *e, struct findings *out)
+{
+    size_t before = model_first_launch_from(m, e->head.seq);
+    size_t last = 0;
+    for (size_t i = before; i-- > 0;) {
+        const struct model_launch *l = &m->launches[i];
+        const struct judgement *j = judgements_find(js, l->number);
+        if (!last && l->record->outcome != CAP_LAUNCH_FAILED)
+            last = l->number;
+        for (size_t k = 0; j && k < j->fault_count; k++) {
+            struct finding *f = j->faults[k].finding ? &out->items[j->faults[k].finding - 1] : NULL;
+            if (f && fault_explains(f->class)) {
+                finding_evidence(f, "device-error", "a later call returned %s (%d)", error_name(m, e), e->code);
+                f->confidence = 0.99;
+                return;
+            }
+        }
+    }
+    size_t index = findings_add(out, FINDING_FAILED_LAUNCH, last ? 0.7 : 0.5);
+    if (index == SIZE_MAX)
+        return;
+    struct finding *f = &out->items[index];
+    if (last)
+        finding_launch(f, last);
+    finding_summary(f, "the device stopped with %s (%d); this is the last launch before it was seen", error_name(m, e), e->code);
+    finding_evidence(f, "device-error", "%s (%d)", error_name(m, e), e->code);
+    if (js->count == 0)
+        finding_next(f, "ops-debug verify %s", m->capture->path);
+    finding_next(f, "ops-debug run --preset deep -- %s", m->capture->program);
+}
+
+/* One finding per kernel and error code. */
+static void take_refused(const struct model *m, const struct model_launch *l, struct symbols *symbols, struct findings *out)
+{
+    int32_t code = l->error ? l->error->code : 0;
+    for (size_t i = 0; i < out->count; i++) {
+        struct finding *old = &out->items[i];
+        const struct model_launch *first = model_launch_by_number(m, old->launch);
+        if (old->class == FINDING_FAILED_LAUNCH && first && first->kernel == l->kernel && first->error && first->error->code == code) {
+            finding_launch(old, l->number);
+            return;
+        }
+    }
+    size_t index = findings_add(out, FINDING_FAILED_LAUNCH, 0.99);
+    if (index == SIZE_MAX)
+        return;
+    struct finding *f = &out->items[index];
+    const struct symbol_stack *s = symbols_stack(symbols, l->record->stack);
+    if (s->own < s->count) {
+        f->file = strdup(s->frames[s->own].file);
+        f->line = s->frames[s->own].line;
+        f->function = s->frames[s->own].function ? strdup(s->frames[s->own].function) : NULL;
+    }
+    finding_launch(f, l->number);
+    finding_summary(f, "the driver refused the launch with %s (%d)", error_name(m, l->error), code);
+    finding_evidence(f, "device-error", "%s (%d) from the launch call; grid %u x %u x %u, block %u x %u x %u, %u bytes of dynamic shared memory",
+                     error_name(m, l->error), code, l->config->grid[0], l->config->grid[1], l->config->grid[2], l->config->block[0],
+                     l->config->block[1], l->config->block[2], l->config->dynamic_shared_bytes);
+    finding_next(f, "ops-debug show %s %zu", m->capture->path, l->number);
+}
+
+void classify_errors(const struct model *m, const struct judgements *js, struct symbols *symbols, struct findings *out)
+{
+    uint64_t died = UINT64_MAX;
+    for (size_t i = 0; i < m->error_count; i++) {
+        if (!sticky(m->errors[i]->code))
+            continue;
+        died = m->errors[i]->head.seq;
+        take_sticky(m, js, m->errors[i], out);
+        break; /* every later call returns the same */
+    }
+    for (size_t i = 0; i < m->launch_count; i++)
+        if (m->launches[i].record->outcome == CAP_LAUNCH_FAILED && m->launches[i].seq < died &&
+            !(m->launches[i].error && sticky(m->launches[i].error->code)))
+            take_refused(m, &m->launches[i], symbols, out);
+}

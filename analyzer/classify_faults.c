@@ -1,0 +1,275 @@
+/* classify_faults.c - what the checked re-execution saw becomes findings, one per kernel, class and source line. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/finding.h"
+#include "analyzer/name.h"
+
+static enum finding_class fault_class(const struct judgement_fault *f)
+{
+    switch (f->kind) {
+    case JUDGEMENT_FAULT_OUT_OF_BOUNDS:
+        return f->access.write ? FINDING_OUT_OF_BOUNDS_WRITE : FINDING_OUT_OF_BOUNDS_READ;
+    case JUDGEMENT_FAULT_READ_ONLY:
+        return FINDING_OUT_OF_BOUNDS_WRITE;
+    case JUDGEMENT_FAULT_MISALIGNED:
+        return FINDING_MISALIGNED;
+    case JUDGEMENT_FAULT_FREED:
+        return FINDING_USE_AFTER_FREE;
+    case JUDGEMENT_FAULT_UNINITIALISED:
+        return FINDING_UNINITIALISED_READ;
+    case JUDGEMENT_FAULT_RACE:
+        return FINDING_RACE;
+    case JUDGEMENT_FAULT_BARRIER:
+        return FINDING_DIVERGENT_BARRIER;
+    default:
+        return FINDING_FAILED_LAUNCH;
+    }
+}
+
+/* Of two accesses that race, the one that read is where the wrong value came in. */
+static const struct judgement_access *fault_place(const struct judgement_fault *f)
+{
+    return f->kind == JUDGEMENT_FAULT_RACE && f->access.write && f->other.ptx_line && !f->other.write ? &f->other : &f->access;
+}
+
+static const struct judgement_frame *first_frame(const struct judgement_access *a)
+{
+    return a->frame_count && a->frames[0].file && a->frames[0].line ? &a->frames[0] : NULL;
+}
+
+static void thread_text(const struct judgement_access *a, char out[96])
+{
+    char block[40], thread[40];
+    if (a->block[1] || a->block[2])
+        snprintf(block, sizeof block, "(%u,%u,%u)", a->block[0], a->block[1], a->block[2]);
+    else
+        snprintf(block, sizeof block, "%u", a->block[0]);
+    if (a->thread[1] || a->thread[2])
+        snprintf(thread, sizeof thread, "(%u,%u,%u)", a->thread[0], a->thread[1], a->thread[2]);
+    else
+        snprintf(thread, sizeof thread, "%u", a->thread[0]);
+    snprintf(out, 96, "block %s thread %s", block, thread);
+}
+
+static void place_text(const struct judgement_access *a, char out[160])
+{
+    const struct judgement_frame *frame = first_frame(a);
+    if (frame)
+        snprintf(out, 160, "%s:%u (PTX line %u)", name_file(frame->file), frame->line, a->ptx_line);
+    else
+        snprintf(out, 160, "PTX line %u", a->ptx_line);
+}
+
+/* "allocation 9 (allocated at block.cu:210)", or "a freed allocation", or the plain address. */
+static void allocation_text(const struct model *m, struct symbols *symbols, const struct judgement_fault *f, char *out, size_t bytes)
+{
+    char place[200];
+    const struct model_allocation *a = model_allocation_by_id(m, f->allocation);
+    if (!a) {
+        snprintf(out, bytes, "address 0x%" PRIx64, f->address);
+        return;
+    }
+    symbols_place(symbols, a->record->stack, place, sizeof place);
+    const char *variable = a->record->kind == CAP_ALLOC_VARIABLE ? capture_string(m->capture, a->record->name) : "";
+    if (*variable)
+        snprintf(out, bytes, "variable %s", variable);
+    else
+        snprintf(out, bytes, "allocation %u%s%s%s", a->id, *place ? " (allocated at " : "", place, *place ? ")" : "");
+}
+
+static void distance_text(const struct model_allocation *a, const struct judgement_fault *f, char out[96])
+{
+    if (a && f->offset >= 0 && (uint64_t)f->offset >= a->bytes) {
+        uint64_t past = (uint64_t)f->offset - a->bytes;
+        if (past)
+            snprintf(out, 96, "%" PRIu64 " bytes past the end of ", past);
+        else
+            snprintf(out, 96, "past the end of ");
+    } else if (a && f->offset < 0) {
+        snprintf(out, 96, "%" PRIu64 " bytes before the start of ", 0 - (uint64_t)f->offset);
+    } else if (a && (uint64_t)f->offset + f->bytes > a->bytes) {
+        snprintf(out, 96, "across the end of ");
+    } else {
+        snprintf(out, 96, "outside of any buffer, at ");
+    }
+}
+
+static void summarise(const struct model *m, struct symbols *symbols, const struct judgement_fault *f, struct finding *out)
+{
+    char who[96], what[400], where[96], other[96], other_place[160];
+    const struct judgement_access *place = fault_place(f);
+    const struct judgement_access *partner = place == &f->access ? &f->other : &f->access;
+    const struct model_allocation *a = model_allocation_by_id(m, f->allocation);
+    thread_text(place, who);
+    allocation_text(m, symbols, f, what, sizeof what);
+    distance_text(a, f, where);
+    const char *verb = f->access.atomic ? "updated atomically" : f->access.write ? "written" : "read";
+    switch (f->kind) {
+    case JUDGEMENT_FAULT_OUT_OF_BOUNDS:
+        if (strcmp(f->space, "global") != 0)
+            finding_summary(out, "%u bytes %s outside of the kernel's %s memory by %s", f->bytes, verb, f->space, who);
+        else
+            finding_summary(out, "%u bytes %s %s%s by %s", f->bytes, verb, where, what, who);
+        break;
+    case JUDGEMENT_FAULT_READ_ONLY:
+        finding_summary(out, "%u bytes written to read-only %s by %s", f->bytes, what, who);
+        break;
+    case JUDGEMENT_FAULT_MISALIGNED:
+        finding_summary(out, "%u bytes %s at an address that is not a multiple of %u, in %s, by %s", f->bytes, verb, f->bytes, what, who);
+        break;
+    case JUDGEMENT_FAULT_FREED:
+        finding_summary(out, "%u bytes at offset %" PRId64 " %s after the free of %s by %s", f->bytes, f->offset, verb, what, who);
+        break;
+    case JUDGEMENT_FAULT_UNINITIALISED:
+        finding_summary(out, "%u bytes read at offset %" PRId64 " that nobody ever wrote, in %s, by %s", f->bytes, f->offset, what, who);
+        break;
+    case JUDGEMENT_FAULT_RACE:
+        thread_text(partner, other);
+        place_text(partner, other_place);
+        finding_summary(out, "%s memory %s by %s races with the %s at %s by %s", f->space, place->write ? "written" : "read", who,
+                        partner->write ? "write" : "read", other_place, other);
+        break;
+    case JUDGEMENT_FAULT_BARRIER:
+        finding_summary(out, "threads of a block wait at different barriers, or some have left; %s waits in vain", who);
+        break;
+    default:
+        finding_summary(out, "the kernel stopped itself (%s), %s", f->detail, who);
+        break;
+    }
+}
+
+static void add_evidence(const struct model *m, const struct judgement_fault *f, struct finding *out)
+{
+    char who[96], place[160];
+    const struct judgement_access *a = fault_place(f);
+    thread_text(a, who);
+    place_text(a, place);
+    char times[64] = "";
+    if (f->count > 1)
+        snprintf(times, sizeof times, ", %" PRIu64 " accesses in all", f->count);
+    finding_evidence(out, "re-execution", "%s %s of %u bytes at %s by %s%s", f->space, a->write ? "store" : "load", f->bytes, place, who,
+                     times);
+    for (size_t i = 1; i < a->frame_count; i++)
+        if (a->frames[i].file)
+            finding_evidence(out, "inlined-at", "%s%s%s:%u", a->frames[i].function ? a->frames[i].function : "",
+                             a->frames[i].function ? " " : "", name_file(a->frames[i].file), a->frames[i].line);
+    const struct model_allocation *landed = model_allocation_by_id(m, f->landed);
+    if (landed)
+        finding_evidence(out, "landed-in", "the bytes belong to allocation %u, offset %" PRIu64 "%s", landed->id,
+                         f->address - landed->address, f->landed_changed ? "; its contents did change there on the device" : "");
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+/* The finding that the same mistake has made already, or NULL. */
+static struct finding *same_cause(const struct model *m, struct findings *fs, enum finding_class class, const struct model_launch *l,
+                                  const struct judgement_fault *f)
+{
+    const struct judgement_access *place = fault_place(f);
+    const struct judgement_frame *frame = first_frame(place);
+    for (size_t i = 0; i < fs->count; i++) {
+        struct finding *old = &fs->items[i];
+        const struct model_launch *first = model_launch_by_number(m, old->launch);
+        if (old->class != class || !first || strcmp(first->kernel->full_name, l->kernel->full_name) != 0)
+            continue;
+        /* One missing barrier shows as many pairs of accesses. */
+        if (class == FINDING_RACE || class == FINDING_DIVERGENT_BARRIER)
+            return old;
+        if (frame ? old->line == frame->line && same_text(old->file, frame->file) : !old->line && old->ptx_line == place->ptx_line)
+            return old;
+    }
+    return NULL;
+}
+
+/* A load past the end by the very thread that also stores past the end comes from the same unchecked index. */
+static struct finding *store_by_same_thread(struct findings *fs, const struct judgement *j, const struct judgement_fault *f)
+{
+    if (f->kind != JUDGEMENT_FAULT_OUT_OF_BOUNDS || f->access.write)
+        return NULL;
+    for (size_t i = 0; i < j->fault_count; i++) {
+        const struct judgement_fault *w = &j->faults[i];
+        if (w->kind == JUDGEMENT_FAULT_OUT_OF_BOUNDS && w->access.write && w->finding &&
+            memcmp(w->access.block, f->access.block, sizeof f->access.block) == 0 &&
+            memcmp(w->access.thread, f->access.thread, sizeof f->access.thread) == 0)
+            return &fs->items[w->finding - 1];
+    }
+    return NULL;
+}
+
+static void set_place(struct finding *out, const struct judgement_fault *f)
+{
+    const struct judgement_access *place = fault_place(f);
+    const struct judgement_frame *frame = first_frame(place);
+    if (frame) {
+        out->file = strdup(frame->file);
+        out->line = frame->line;
+    }
+    if (place->frame_count && place->frames[0].function)
+        out->function = strdup(place->frames[0].function);
+    out->ptx_line = place->ptx_line;
+    out->has_thread = true;
+    memcpy(out->block, place->block, sizeof out->block);
+    memcpy(out->thread, place->thread, sizeof out->thread);
+    out->allocation = f->allocation;
+    out->offset = f->offset;
+}
+
+static double fault_confidence(const struct judgement_fault *f)
+{
+    switch (f->kind) {
+    case JUDGEMENT_FAULT_UNINITIALISED:
+        return 0.9; /* a write that was never recorded would explain it, too */
+    case JUDGEMENT_FAULT_OUT_OF_BOUNDS:
+        return f->allocation || strcmp(f->space, "global") != 0 ? 0.95 : 0.8;
+    default:
+        return 0.95;
+    }
+}
+
+static void take_fault(const struct model *m, struct symbols *symbols, const struct model_launch *l, const struct judgement *j,
+                       struct judgement_fault *f, struct findings *out)
+{
+    enum finding_class class = fault_class(f);
+    struct finding *old = store_by_same_thread(out, j, f);
+    if (!old)
+        old = same_cause(m, out, class, l, f);
+    if (old) {
+        size_t before = old->launch_count;
+        finding_launch(old, l->number);
+        if (old->launch_count == before && old->evidence_count < 8)
+            add_evidence(m, f, old); /* another side of it at the same launch */
+        f->finding = (size_t)(old - out->items) + 1;
+        return;
+    }
+    size_t index = findings_add(out, class, fault_confidence(f));
+    if (index == SIZE_MAX)
+        return;
+    struct finding *new = &out->items[index];
+    f->finding = index + 1;
+    finding_launch(new, l->number);
+    set_place(new, f);
+    summarise(m, symbols, f, new);
+    add_evidence(m, f, new);
+    finding_next(new, "ops-debug show %s %zu", m->capture->path, l->number);
+}
+
+void classify_faults(const struct model *m, const struct judgements *js, struct symbols *symbols, struct findings *out)
+{
+    for (size_t i = 0; i < js->count; i++) {
+        struct judgement *j = &js->items[i];
+        const struct model_launch *l = model_launch_by_number(m, j->launch);
+        if (!l)
+            continue;
+        /* Stores first, so that loads by the same thread can join them. */
+        for (int writes = 1; writes >= 0; writes--)
+            for (size_t k = 0; k < j->fault_count; k++)
+                if (j->faults[k].access.write == (writes == 1))
+                    take_fault(m, symbols, l, j, &j->faults[k], out);
+    }
+}

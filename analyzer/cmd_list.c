@@ -1,0 +1,114 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cjson/cJSON.h>
+
+#include "analyzer/commands.h"
+#include "analyzer/selection.h"
+#include "analyzer/session.h"
+#include "analyzer/text.h"
+
+static const char *verdict_text(const struct session *s, const struct model_launch *l)
+{
+    const struct judgement *j = judgements_find(&s->judgements, l->number);
+    if (!j)
+        return "-";
+    if (j->verdict != JUDGEMENT_CHECKED)
+        return j->reason ? j->reason : "unknown";
+    return j->fault_count || j->difference_count ? "faults" : "as written";
+}
+
+static void shape_text(const uint32_t v[3], char out[40])
+{
+    if (v[2] != 1)
+        snprintf(out, 40, "%ux%ux%u", v[0], v[1], v[2]);
+    else if (v[1] != 1)
+        snprintf(out, 40, "%ux%u", v[0], v[1]);
+    else
+        snprintf(out, 40, "%u", v[0]);
+}
+
+static void list_text(const struct session *s, struct selection *selection, bool verbose)
+{
+    struct text_table t = {.columns = 9, .right = {true, false, false, false, true, true, true, true, false}, .squeeze = 1};
+    text_table_row(&t, (const char *const[]){"launch", "kernel", "grid", "block", "stream", "launch", "device", "wait", "verdict"});
+    for (size_t i = 0; i < s->model->launch_count; i++) {
+        const struct model_launch *l = &s->model->launches[i];
+        char number[24], grid[40], block[40], stream[24], launch[24], device[24], wait[24];
+        if (!selection_takes(selection, l))
+            continue;
+        shape_text(l->config->grid, grid);
+        shape_text(l->config->block, block);
+        text_table_row(&t, (const char *const[]){text_number(l->number, number), verbose ? l->kernel->full_name : l->kernel->name, grid, block,
+                                                 text_number(l->record->stream, stream), text_time(l->host_ns, launch),
+                                                 l->time_source ? text_time(l->device_ns, device) : "-", text_time(l->wait_ns, wait),
+                                                 verdict_text(s, l)});
+    }
+    text_table_print(&t, stdout, "");
+}
+
+static void add_shape(cJSON *to, const char *name, const uint32_t v[3])
+{
+    cJSON *array = cJSON_AddArrayToObject(to, name);
+    for (int i = 0; i < 3; i++)
+        cJSON_AddItemToArray(array, cJSON_CreateNumber(v[i]));
+}
+
+static bool list_json(const struct session *s, struct selection *selection)
+{
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddNumberToObject(root, "schema", 1);
+    cJSON_AddStringToObject(root, "capture", s->capture->path);
+    cJSON *array = cJSON_AddArrayToObject(root, "launches");
+    for (size_t i = 0; i < s->model->launch_count; i++) {
+        const struct model_launch *l = &s->model->launches[i];
+        if (!selection_takes(selection, l))
+            continue;
+        cJSON *json = cJSON_CreateObject();
+        cJSON_AddNumberToObject(json, "seq", (double)l->number);
+        cJSON_AddStringToObject(json, "kernel", l->kernel->name);
+        add_shape(json, "grid", l->config->grid);
+        add_shape(json, "block", l->config->block);
+        cJSON_AddNumberToObject(json, "stream", l->record->stream);
+        cJSON_AddNumberToObject(json, "launch_ns", (double)l->host_ns);
+        if (l->time_source)
+            cJSON_AddNumberToObject(json, "device_ns", (double)l->device_ns);
+        else
+            cJSON_AddNullToObject(json, "device_ns");
+        cJSON_AddNumberToObject(json, "wait_ns", (double)l->wait_ns);
+        cJSON_AddStringToObject(json, "verdict", verdict_text(s, l));
+        cJSON_AddItemToArray(array, json);
+    }
+    char *text = cJSON_Print(root);
+    cJSON_Delete(root);
+    if (text)
+        printf("%s\n", text);
+    free(text);
+    return text != NULL;
+}
+
+int cmd_list(const struct options *options)
+{
+    struct session s;
+    struct selection selection;
+    struct diag diag;
+    if (options->argument_count != 1)
+        return command_usage("list wants one capture (ops-debug list --help)");
+    enum status status = selection_start(options, &selection, &diag);
+    if (status)
+        return command_fail(status, &diag);
+    status = session_open(options->arguments[0], &s, &diag);
+    if (status) {
+        selection_end(&selection);
+        return command_fail(status, &diag);
+    }
+    int code = EXIT_NOTHING;
+    if (!options->json)
+        list_text(&s, &selection, options->verbose);
+    else if (!list_json(&s, &selection))
+        code = EXIT_INTERNAL;
+    selection_end(&selection);
+    session_close(&s);
+    return code;
+}

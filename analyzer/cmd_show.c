@@ -1,0 +1,242 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cjson/cJSON.h>
+
+#include "analyzer/commands.h"
+#include "analyzer/report.h"
+#include "analyzer/session.h"
+#include "analyzer/text.h"
+
+static const char *alloc_kind_name(uint32_t kind)
+{
+    static const char *const names[] = {"device", "pitched", "managed", "host", "registered", "async", "pool", "mapped", "variable", "imported"};
+    return kind < sizeof names / sizeof *names ? names[kind] : "?";
+}
+
+static void argument_text(struct session *s, const struct report_argument *a, char *out, size_t bytes)
+{
+    char place[200];
+    const struct model_allocation *to = a->allocation;
+    if (to) {
+        symbols_place(s->symbols, to->record->stack, place, sizeof place);
+        snprintf(out, bytes, "%sallocation %u + %" PRIu64 " of %" PRIu64 "%s%s", a->freed ? "freed " : "", to->id, a->value - to->address,
+                 to->bytes, *place ? ", allocated at " : "", place);
+    } else if (a->size == 4) {
+        float as_float;
+        uint32_t word = (uint32_t)a->value;
+        memcpy(&as_float, &word, sizeof as_float);
+        snprintf(out, bytes, "%" PRId32 ", as float %g", (int32_t)word, (double)as_float);
+    } else if (a->size == 8) {
+        double as_double;
+        memcpy(&as_double, &a->value, sizeof as_double);
+        snprintf(out, bytes, "%" PRId64 ", as double %g", (int64_t)a->value, as_double);
+    } else {
+        snprintf(out, bytes, "%s", a->size > 8 ? "(first 8 bytes shown)" : "");
+    }
+}
+
+static void print_arguments(struct session *s, const struct model_launch *l)
+{
+    size_t count;
+    struct report_argument *args = report_arguments(s->model, l, &count);
+    struct text_table t = {.columns = 5, .right = {true, true, true, true, false}, .squeeze = 4};
+    text_table_row(&t, (const char *const[]){"argument", "offset", "size", "value", "meaning"});
+    for (size_t i = 0; i < count; i++) {
+        char number[24], offset[24], size[24], value[24], meaning[320];
+        snprintf(value, sizeof value, "0x%" PRIx64, args[i].value);
+        argument_text(s, &args[i], meaning, sizeof meaning);
+        text_table_row(&t, (const char *const[]){text_number(i, number), text_number(args[i].offset, offset), text_number(args[i].size, size),
+                                                 value, meaning});
+    }
+    if (!args)
+        puts("  they were not recorded");
+    else if (count)
+        text_table_print(&t, stdout, "  ");
+    else
+        puts("  none");
+    text_table_clear(&t);
+    free(args);
+}
+
+static void print_snapshots(const struct session *s, const struct model_launch *l)
+{
+    struct text_table t = {.columns = 5, .right = {false, true, true, true, false}};
+    text_table_row(&t, (const char *const[]){"snapshot", "allocation", "offset", "bytes", "content"});
+    for (size_t i = 0; i < l->snapshot_count; i++) {
+        const struct cap_snapshot *p = s->model->snapshots[l->first_snapshot + i];
+        char allocation[24], offset[24], bytes[24], hash[HASH_TEXT_BYTES];
+        hash_text((struct hash128){p->hash_low, p->hash_high}, hash);
+        text_table_row(&t, (const char *const[]){p->when == CAP_BEFORE ? "before" : "after", text_number(p->allocation, allocation),
+                                                 text_number(p->offset, offset), text_number(p->bytes, bytes), hash});
+    }
+    if (l->snapshot_count) {
+        text_table_print(&t, stdout, "  ");
+        return;
+    }
+    text_table_clear(&t);
+    puts("  none");
+}
+
+static void print_neighbours(const struct session *s, const struct model_launch *l)
+{
+    size_t first = l->number > 3 ? l->number - 3 : 1;
+    for (size_t n = first; n <= l->number + 3 && n <= s->model->launch_count; n++) {
+        const struct model_launch *near = model_launch_by_number(s->model, n);
+        printf("  %s %6zu  stream %-3u %s\n", near == l ? ">" : " ", n, near->record->stream, near->kernel->name);
+    }
+}
+
+static void print_judgement(struct session *s, const struct model_launch *l)
+{
+    const struct judgement *j = judgements_find(&s->judgements, l->number);
+    if (!j) {
+        printf("not judged; next: ops-debug verify %s\n", s->capture->path);
+        return;
+    }
+    if (j->verdict == JUDGEMENT_CHECKED)
+        printf("re-executed: %" PRIu64 " thread instructions, %zu faults, %zu differences\n", j->instructions, j->fault_count,
+               j->difference_count);
+    else
+        printf("not judged: %s%s%s\n", j->reason ? j->reason : "unknown", j->detail ? ": " : "", j->detail ? j->detail : "");
+    for (size_t i = 0; i < s->findings.count; i++) {
+        const struct finding *f = &s->findings.items[i];
+        bool here = false;
+        for (size_t k = 0; k < f->launch_count; k++)
+            here = here || f->launches[k] == l->number;
+        if (!here)
+            continue;
+        char first[32], *headline = report_headline(s, f);
+        snprintf(first, sizeof first, "finding %zu: ", i + 1);
+        text_fold(stdout, first, 4, headline ? headline : "");
+        free(headline);
+    }
+}
+
+static void show_text(struct session *s, const struct model_launch *l, bool verbose)
+{
+    const struct cap_config *c = l->config;
+    const struct cap_kernel *k = l->kernel->record;
+    char launch[24], device[24], wait[24], start[24];
+    text_fold(stdout, "", 4, l->kernel->full_name);
+    printf("launch %zu of %zu on stream %u, %s after the start\n", l->number, s->model->launch_count, l->record->stream,
+           text_time(capture_time_ns(s->capture, l->record->head.tsc), start));
+    printf("grid %u x %u x %u, block %u x %u x %u, shared memory %u static + %u dynamic, %u registers, %u bytes local\n", c->grid[0],
+           c->grid[1], c->grid[2], c->block[0], c->block[1], c->block[2], k->static_shared_bytes, c->dynamic_shared_bytes, k->registers,
+           k->local_bytes);
+    printf("launch call %s, device %s, waited for %s\n", text_time(l->host_ns, launch), l->time_source ? text_time(l->device_ns, device) : "-",
+           text_time(l->wait_ns, wait));
+    if (l->record->outcome == CAP_LAUNCH_FAILED)
+        printf("the driver refused it: %s\n", l->error ? capture_string(s->capture, l->error->name) : "?");
+    if (l->record->flags & CAP_LAUNCH_CAPTURING)
+        puts("recorded into a graph, not executed then");
+    if (l->record->flags & CAP_LAUNCH_BUDGET)
+        puts("snapshots were left out: budget");
+    print_judgement(s, l);
+    puts("\narguments");
+    print_arguments(s, l);
+    puts("\nsnapshots");
+    print_snapshots(s, l);
+    puts("\nlaunched at");
+    const struct symbol_stack *stack = symbols_stack(s->symbols, l->record->stack);
+    for (size_t i = 0; i < stack->count; i++)
+        if (verbose || i >= stack->own || stack->own == stack->count)
+            printf("  %s\n", stack->frames[i].text);
+    puts("\nneighbours");
+    print_neighbours(s, l);
+}
+
+static cJSON *arguments_json(const struct session *s, const struct model_launch *l)
+{
+    size_t count;
+    struct report_argument *args = report_arguments(s->model, l, &count);
+    cJSON *array = cJSON_CreateArray();
+    for (size_t i = 0; i < count; i++) {
+        char value[24];
+        cJSON *json = cJSON_CreateObject();
+        snprintf(value, sizeof value, "0x%" PRIx64, args[i].value);
+        cJSON_AddNumberToObject(json, "offset", args[i].offset);
+        cJSON_AddNumberToObject(json, "size", args[i].size);
+        cJSON_AddStringToObject(json, "value", value);
+        if (args[i].allocation) {
+            cJSON_AddNumberToObject(json, "allocation", args[i].allocation->id);
+            cJSON_AddNumberToObject(json, "allocation_offset", (double)(args[i].value - args[i].allocation->address));
+            cJSON_AddStringToObject(json, "allocation_kind", alloc_kind_name(args[i].allocation->record->kind));
+            cJSON_AddBoolToObject(json, "freed", args[i].freed);
+        }
+        cJSON_AddItemToArray(array, json);
+    }
+    free(args);
+    return array;
+}
+
+static bool show_json(struct session *s, const struct model_launch *l)
+{
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddNumberToObject(root, "schema", 1);
+    cJSON_AddNumberToObject(root, "seq", (double)l->number);
+    cJSON_AddStringToObject(root, "kernel", l->kernel->name);
+    cJSON_AddStringToObject(root, "kernel_full", l->kernel->full_name);
+    cJSON *grid = cJSON_AddArrayToObject(root, "grid"), *block = cJSON_AddArrayToObject(root, "block");
+    for (int i = 0; i < 3; i++) {
+        cJSON_AddItemToArray(grid, cJSON_CreateNumber(l->config->grid[i]));
+        cJSON_AddItemToArray(block, cJSON_CreateNumber(l->config->block[i]));
+    }
+    cJSON_AddNumberToObject(root, "dynamic_shared_bytes", l->config->dynamic_shared_bytes);
+    cJSON_AddNumberToObject(root, "stream", l->record->stream);
+    cJSON_AddNumberToObject(root, "launch_ns", (double)l->host_ns);
+    cJSON_AddItemToObject(root, "device_ns", l->time_source ? cJSON_CreateNumber((double)l->device_ns) : cJSON_CreateNull());
+    cJSON_AddNumberToObject(root, "wait_ns", (double)l->wait_ns);
+    cJSON_AddItemToObject(root, "arguments", arguments_json(s, l));
+    cJSON *snapshots = cJSON_AddArrayToObject(root, "snapshots");
+    for (size_t i = 0; i < l->snapshot_count; i++) {
+        const struct cap_snapshot *p = s->model->snapshots[l->first_snapshot + i];
+        char hash[HASH_TEXT_BYTES];
+        hash_text((struct hash128){p->hash_low, p->hash_high}, hash);
+        cJSON *json = cJSON_CreateObject();
+        cJSON_AddStringToObject(json, "when", p->when == CAP_BEFORE ? "before" : "after");
+        cJSON_AddNumberToObject(json, "allocation", p->allocation);
+        cJSON_AddNumberToObject(json, "offset", (double)p->offset);
+        cJSON_AddNumberToObject(json, "bytes", (double)p->bytes);
+        cJSON_AddStringToObject(json, "hash", hash);
+        cJSON_AddItemToArray(snapshots, json);
+    }
+    cJSON *stack = cJSON_AddArrayToObject(root, "stack");
+    const struct symbol_stack *frames = symbols_stack(s->symbols, l->record->stack);
+    for (size_t i = 0; i < frames->count; i++)
+        cJSON_AddItemToArray(stack, cJSON_CreateString(frames->frames[i].text));
+    char *text = cJSON_Print(root);
+    cJSON_Delete(root);
+    if (text)
+        printf("%s\n", text);
+    free(text);
+    return text != NULL;
+}
+
+int cmd_show(const struct options *options)
+{
+    struct session s;
+    struct diag diag;
+    char *end = NULL;
+    if (options->argument_count != 2)
+        return command_usage("show wants a capture and the number of a launch (ops-debug show --help)");
+    unsigned long long number = strtoull(options->arguments[1], &end, 10);
+    if (!*options->arguments[1] || *end)
+        return command_usage("show wants the number of a launch, not '%s'", options->arguments[1]);
+    enum status status = session_open(options->arguments[0], &s, &diag);
+    if (status)
+        return command_fail(status, &diag);
+    session_classify(&s);
+    int code = EXIT_NOTHING;
+    const struct model_launch *l = model_launch_by_number(s.model, (size_t)number);
+    if (!l)
+        code = command_usage("%s has launches 1 to %zu; there is no launch %llu", s.capture->path, s.model->launch_count, number);
+    else if (!options->json)
+        show_text(&s, l, options->verbose);
+    else if (!show_json(&s, l))
+        code = EXIT_INTERNAL;
+    session_close(&s);
+    return code;
+}

@@ -1,0 +1,52 @@
+#include "analyzer/commands.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+const struct command commands[] = {
+#define COMMAND(name, arguments, help) {#name, arguments, help, cmd_##name},
+#include "analyzer/commands.def"
+#undef COMMAND
+};
+const size_t command_count = sizeof commands / sizeof *commands;
+
+const struct command *command_find(const char *name)
+{
+    for (size_t i = 0; i < command_count; i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+void command_print_help(const struct command *c)
+{
+    printf("usage: ops-debug %s [options] %s\n\n%s\n\n", c->name, c->arguments, c->help);
+    options_print(c->name);
+}
+
+int command_fail(enum status status, const struct diag *diag)
+{
+    char line[1024];
+    if (diag->offset >= 0)
+        snprintf(line, sizeof line, "%s+%ld: %s", diag->where, diag->offset, diag->text);
+    else
+        snprintf(line, sizeof line, "%s: %s", diag->where, diag->text);
+    /* One line whatever a hostile name holds. */
+    for (char *p = line; *p; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+            *p = '?';
+    fprintf(stderr, "ops-debug: %s\n", line);
+    return status == STATUS_NO_MEMORY ? EXIT_INTERNAL : EXIT_BAD_INPUT;
+}
+
+int command_usage(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fputs("ops-debug: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+    return EXIT_BAD_INPUT;
+}

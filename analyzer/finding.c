@@ -1,0 +1,137 @@
+#include "analyzer/finding.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const class_names[] = {
+#define CLASS(id, name, cure) name,
+#include "analyzer/classes.def"
+#undef CLASS
+};
+static const char *const class_cures[] = {
+#define CLASS(id, name, cure) cure,
+#include "analyzer/classes.def"
+#undef CLASS
+};
+
+const char *finding_class_name(enum finding_class class)
+{
+    return class < FINDING_CLASSES ? class_names[class] : "unknown";
+}
+
+const char *finding_class_cure(enum finding_class class)
+{
+    return class < FINDING_CLASSES ? class_cures[class] : "";
+}
+
+const char *finding_severity_name(enum finding_severity severity)
+{
+    static const char *const names[] = {"error", "warning", "note"};
+    return names[severity];
+}
+
+size_t findings_add(struct findings *fs, enum finding_class class, double confidence)
+{
+    struct finding *more = realloc(fs->items, (fs->count + 1) * sizeof *more);
+    if (!more) {
+        fs->no_memory = true;
+        return SIZE_MAX;
+    }
+    fs->items = more;
+    fs->items[fs->count] = (struct finding){.class = class, .confidence = confidence};
+    return fs->count++;
+}
+
+void finding_evidence(struct finding *f, const char *kind, const char *format, ...)
+{
+    va_list args;
+    char *text;
+    va_start(args, format);
+    int n = vasprintf(&text, format, args);
+    va_end(args);
+    struct finding_evidence *more = n < 0 ? NULL : realloc(f->evidence, (f->evidence_count + 1) * sizeof *more);
+    if (!more) {
+        if (n >= 0)
+            free(text);
+        return;
+    }
+    f->evidence = more;
+    f->evidence[f->evidence_count++] = (struct finding_evidence){kind, text};
+}
+
+void finding_next(struct finding *f, const char *format, ...)
+{
+    va_list args;
+    char *text;
+    va_start(args, format);
+    int n = vasprintf(&text, format, args);
+    va_end(args);
+    char **more = n < 0 ? NULL : realloc((void *)f->next, (f->next_count + 1) * sizeof *more);
+    if (!more) {
+        if (n >= 0)
+            free(text);
+        return;
+    }
+    f->next = more;
+    f->next[f->next_count++] = text;
+}
+
+void finding_summary(struct finding *f, const char *format, ...)
+{
+    va_list args;
+    char *text;
+    va_start(args, format);
+    int n = vasprintf(&text, format, args);
+    va_end(args);
+    if (n < 0)
+        return;
+    free(f->summary);
+    f->summary = text;
+}
+
+void finding_launch(struct finding *f, size_t launch)
+{
+    size_t at = 0;
+    while (at < f->launch_count && f->launches[at] < launch)
+        at++;
+    if (!f->launch)
+        f->launch = launch;
+    if (at < f->launch_count && f->launches[at] == launch)
+        return;
+    size_t *more = realloc(f->launches, (f->launch_count + 1) * sizeof *more);
+    if (!more)
+        return;
+    f->launches = more;
+    memmove(more + at + 1, more + at, (f->launch_count - at) * sizeof *more);
+    more[at] = launch;
+    f->launch_count++;
+}
+
+void findings_free(struct findings *fs)
+{
+    for (size_t i = 0; i < fs->count; i++) {
+        struct finding *f = &fs->items[i];
+        for (size_t k = 0; k < f->evidence_count; k++)
+            free(f->evidence[k].text);
+        for (size_t k = 0; k < f->next_count; k++)
+            free(f->next[k]);
+        free(f->evidence);
+        free((void *)f->next);
+        free(f->summary);
+        free(f->launches);
+        free(f->file);
+        free(f->function);
+    }
+    free(fs->items);
+    *fs = (struct findings){0};
+}
+
+size_t findings_serious(const struct findings *fs)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < fs->count; i++)
+        n += fs->items[i].severity != FINDING_NOTE;
+    return n;
+}

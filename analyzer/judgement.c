@@ -1,0 +1,67 @@
+#include "analyzer/judgement.h"
+
+#include <stdlib.h>
+
+const char *judgement_fault_kind_name(enum judgement_fault_kind kind)
+{
+    static const char *const names[] = {
+#define X(name, text) text,
+        JUDGEMENT_FAULTS(X)
+#undef X
+    };
+    return kind < JUDGEMENT_FAULT_KINDS ? names[kind] : "?";
+}
+
+const char *judgement_difference_kind_name(enum judgement_difference_kind kind)
+{
+    static const char *const names[] = {
+#define X(name, text) text,
+        JUDGEMENT_DIFFERENCES(X)
+#undef X
+    };
+    return kind < JUDGEMENT_DIFFERENCE_KINDS ? names[kind] : "?";
+}
+
+struct judgement *judgements_find(const struct judgements *js, size_t launch)
+{
+    size_t low = 0, high = js->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (js->items[middle].launch < launch)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < js->count && js->items[low].launch == launch ? &js->items[low] : NULL;
+}
+
+static void clear_access(struct judgement_access *a)
+{
+    for (size_t i = 0; i < a->frame_count; i++) {
+        free(a->frames[i].file);
+        free(a->frames[i].function);
+    }
+}
+
+void judgement_clear(struct judgement *j)
+{
+    for (size_t i = 0; i < j->fault_count; i++) {
+        free(j->faults[i].detail);
+        free(j->faults[i].space);
+        clear_access(&j->faults[i].access);
+        clear_access(&j->faults[i].other);
+    }
+    free(j->faults);
+    free(j->differences);
+    free(j->reason);
+    free(j->detail);
+    *j = (struct judgement){0};
+}
+
+void judgements_free(struct judgements *js)
+{
+    for (size_t i = 0; i < js->count; i++)
+        judgement_clear(&js->items[i]);
+    free(js->items);
+    *js = (struct judgements){0};
+}

@@ -1,0 +1,115 @@
+/* model.h - what the records of a capture add up to: kernels, launches, allocations with their lifetimes, and what was found.
+ *
+ * Built once from a capture and then read-only; pointers into it live as long as it does. Everything is in order of the
+ * records' seq. A launch's number is its place among the launches, from 1: that is the `launch N` of reports and the `seq` of
+ * the JSON; the record's own seq counts records of all types and is never shown.
+ */
+#ifndef ANALYZER_MODEL_H
+#define ANALYZER_MODEL_H
+
+#include "analyzer/capture_read.h"
+
+struct model_kernel {
+    const struct cap_kernel *record;
+    const struct cap_module *module; /* NULL: unknown */
+    const char *mangled;             /* as in the PTX */
+    char *name;                      /* owned; demangled, without parameters and return type */
+    char *full_name;                 /* owned; demangled with them */
+};
+
+struct model_allocation {
+    const struct cap_alloc *record;
+    uint32_t id;
+    uint64_t address, bytes;
+    uint64_t seq;              /* alive for records with seq in (seq, free_seq) */
+    uint64_t free_seq;         /* UINT64_MAX: not freed */
+    uint32_t free_stack;
+};
+
+struct model_launch {
+    const struct cap_launch *record;
+    uint64_t seq;
+    size_t number;             /* from 1 */
+    struct model_kernel *kernel;
+    const struct cap_config *config;
+    uint64_t host_ns;          /* in the launch call */
+    uint64_t device_ns;        /* execution; meaningful when time_source is not 0 */
+    uint64_t wait_ns;          /* its share of the program's waiting, see model_times.c */
+    uint32_t time_source;      /* enum cap_time_source, 0: not measured */
+    const struct cap_error *error; /* of a failed launch, NULL: none */
+    size_t first_snapshot, snapshot_count; /* in model.snapshots */
+};
+
+/* An allocation comes to life or ends, for model_live.c. */
+struct model_change {
+    uint64_t seq;
+    struct model_allocation *allocation;
+    bool freed;
+};
+
+struct model {
+    struct capture *capture;   /* borrowed */
+    struct model_kernel *kernels;
+    size_t kernel_count;
+    struct model_allocation *allocations;
+    size_t allocation_count;
+    struct model_launch *launches;
+    size_t launch_count;
+    struct model_change *changes;
+    size_t change_count;
+    const struct cap_snapshot **snapshots; /* by (launch, when, allocation, offset) */
+    size_t snapshot_count;
+    const struct cap_damage **damages;
+    size_t damage_count;
+    const struct cap_error **errors;
+    size_t error_count;
+    const struct cap_free **bad_frees;     /* of addresses that were not allocated */
+    size_t bad_free_count;
+    const struct cap_note_record **notes;
+    size_t note_count;
+    const struct cap_option **options;
+    size_t option_count;
+    const struct cap_device *device;       /* the first one, NULL: none */
+    const struct cap_end *end;             /* NULL: the process was killed, or still runs */
+    uint64_t redzones_checked;
+    struct map kernel_index, allocation_index, launch_index; /* id or seq -> index */
+};
+
+enum status model_build(struct capture *capture, struct model **out, struct diag *diag);
+void model_free(struct model *model); /* NULL is fine */
+
+/* NULL when there is none. */
+struct model_allocation *model_allocation_by_id(const struct model *model, uint32_t id);
+struct model_launch *model_launch_by_number(const struct model *model, size_t number);
+struct model_launch *model_launch_by_seq(const struct model *model, uint64_t seq);
+/* The value of an option of the run, or NULL. */
+const char *model_option(const struct model *model, const char *name);
+/* The packed parameter buffer, record->param_bytes long; NULL when it was not recorded. */
+const uint8_t *model_launch_params(const struct model_launch *launch);
+/* The device ran it in the program's own order: it is neither failed nor a node of a graph being captured. */
+bool model_launch_ran(const struct model_launch *launch);
+/* First launch with seq >= `seq`, as an index; launch_count when there is none. */
+size_t model_first_launch_from(const struct model *model, uint64_t seq);
+
+/* Fills device_ns and wait_ns; called by model_build(). */
+void model_times(struct model *model);
+
+/* ---- which allocation lies where, at a moment (model_live.c) ---- */
+
+/* Moves forward only. Allocations alive now, and freed ones whose address range nobody has taken since. */
+struct model_live {
+    const struct model *model;
+    size_t next_change;
+    struct model_allocation **live, **freed; /* each by address, not overlapping */
+    size_t live_count, freed_count;
+    size_t live_capacity, freed_capacity;
+    bool no_memory;
+};
+void model_live_start(struct model_live *live, const struct model *model);
+void model_live_advance(struct model_live *live, uint64_t seq); /* to just before the record `seq` */
+void model_live_end(struct model_live *live);
+/* The allocation that holds `address`, or NULL. */
+struct model_allocation *model_live_find(const struct model_live *live, uint64_t address);
+struct model_allocation *model_live_find_freed(const struct model_live *live, uint64_t address);
+
+#endif

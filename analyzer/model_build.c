@@ -1,0 +1,297 @@
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/diag.h"
+#include "analyzer/model.h"
+#include "analyzer/name.h"
+
+/* How many records of each type there are: every array is allocated once. */
+struct census {
+    size_t of[256];
+};
+
+static struct census count_types(const struct capture *c)
+{
+    struct census census = {{0}};
+    for (size_t i = 0; i < c->record_count; i++)
+        if (c->records[i]->type < 256)
+            census.of[c->records[i]->type]++;
+    return census;
+}
+
+static void *array(size_t count, size_t size)
+{
+    return calloc(count ? count : 1, size);
+}
+
+static bool make_arrays(struct model *m, const struct census *n)
+{
+    m->kernels = array(n->of[CAP_KERNEL], sizeof *m->kernels);
+    m->allocations = array(n->of[CAP_ALLOC], sizeof *m->allocations);
+    m->launches = array(n->of[CAP_LAUNCH], sizeof *m->launches);
+    m->changes = array(n->of[CAP_ALLOC] + n->of[CAP_FREE], sizeof *m->changes);
+    m->snapshots = array(n->of[CAP_SNAPSHOT], sizeof *m->snapshots);
+    m->damages = array(n->of[CAP_DAMAGE], sizeof *m->damages);
+    m->errors = array(n->of[CAP_ERROR], sizeof *m->errors);
+    m->bad_frees = array(n->of[CAP_FREE], sizeof *m->bad_frees);
+    m->notes = array(n->of[CAP_NOTE], sizeof *m->notes);
+    m->options = array(n->of[CAP_OPTION], sizeof *m->options);
+    return m->kernels && m->allocations && m->launches && m->changes && m->snapshots && m->damages && m->errors && m->bad_frees &&
+           m->notes && m->options;
+}
+
+static bool add_kernel(struct model *m, const struct cap_kernel *record)
+{
+    struct model_kernel *k = &m->kernels[m->kernel_count];
+    k->record = record;
+    k->module = capture_definition(m->capture, CAP_MODULE, record->module);
+    k->mangled = capture_string(m->capture, record->name);
+    k->name = name_short(k->mangled);
+    k->full_name = name_full(k->mangled);
+    bool ok = k->name && k->full_name && map_put(&m->kernel_index, record->id, m->kernel_count);
+    m->kernel_count++;
+    return ok;
+}
+
+static bool add_allocation(struct model *m, const struct cap_alloc *record)
+{
+    struct model_allocation *a = &m->allocations[m->allocation_count];
+    *a = (struct model_allocation){
+        .record = record,
+        .id = record->id,
+        .address = record->address,
+        .bytes = record->bytes,
+        .seq = record->head.seq,
+        .free_seq = UINT64_MAX,
+    };
+    m->changes[m->change_count++] = (struct model_change){record->head.seq, a, false};
+    return map_put(&m->allocation_index, record->id, m->allocation_count++);
+}
+
+static void add_free(struct model *m, const struct cap_free *record)
+{
+    struct model_allocation *a = model_allocation_by_id(m, record->id);
+    if (!record->id) {
+        m->bad_frees[m->bad_free_count++] = record;
+        return;
+    }
+    if (record->result != 0)
+        return; /* the driver refused: it is still there */
+    if (!a || a->seq >= record->head.seq) {
+        capture_reject(m->capture, &record->head, "allocation %u is freed before it exists", record->id);
+        return;
+    }
+    if (a->free_seq != UINT64_MAX) {
+        capture_reject(m->capture, &record->head, "allocation %u is freed a second time", record->id);
+        return;
+    }
+    a->free_seq = record->head.seq;
+    a->free_stack = record->stack;
+    m->changes[m->change_count++] = (struct model_change){record->head.seq, a, true};
+}
+
+static bool add_launch(struct model *m, const struct cap_launch *record)
+{
+    uint64_t kernel;
+    if (!map_get(&m->kernel_index, record->kernel, &kernel)) {
+        capture_reject(m->capture, &record->head, "launch of kernel %u, which is described only later", record->kernel);
+        return true;
+    }
+    m->launches[m->launch_count] = (struct model_launch){
+        .record = record,
+        .seq = record->head.seq,
+        .number = m->launch_count + 1,
+        .kernel = &m->kernels[kernel],
+        .config = capture_definition(m->capture, CAP_CONFIG, record->config),
+        .host_ns = record->host_ns,
+    };
+    return map_put(&m->launch_index, record->head.seq, m->launch_count++);
+}
+
+static bool add_record(struct model *m, const struct cap_head *record)
+{
+    switch (record->type) {
+    case CAP_ALLOC:
+        return add_allocation(m, (const void *)record);
+    case CAP_FREE:
+        add_free(m, (const void *)record);
+        return true;
+    case CAP_LAUNCH:
+        return add_launch(m, (const void *)record);
+    case CAP_SNAPSHOT:
+        m->snapshots[m->snapshot_count++] = (const void *)record;
+        return true;
+    case CAP_DAMAGE:
+        m->damages[m->damage_count++] = (const void *)record;
+        return true;
+    case CAP_ERROR:
+        m->errors[m->error_count++] = (const void *)record;
+        return true;
+    case CAP_NOTE:
+        m->notes[m->note_count++] = (const void *)record;
+        return true;
+    case CAP_OPTION:
+        m->options[m->option_count++] = (const void *)record;
+        return true;
+    case CAP_DEVICE:
+        if (!m->device)
+            m->device = (const void *)record;
+        return true;
+    case CAP_CHECKED:
+        m->redzones_checked += ((const struct cap_checked *)record)->redzones;
+        return true;
+    case CAP_END:
+        m->end = (const void *)record;
+        return true;
+    default:
+        return true;
+    }
+}
+
+static int compare_u64(uint64_t a, uint64_t b)
+{
+    return a < b ? -1 : a > b;
+}
+
+static int by_launch(const void *a, const void *b)
+{
+    const struct cap_snapshot *x = *(const struct cap_snapshot *const *)a, *y = *(const struct cap_snapshot *const *)b;
+    int order = compare_u64(x->launch, y->launch);
+    order = order ? order : compare_u64(x->when, y->when);
+    order = order ? order : compare_u64(x->allocation, y->allocation);
+    order = order ? order : compare_u64(x->offset, y->offset);
+    return order ? order : compare_u64(x->head.seq, y->head.seq);
+}
+
+static void join_snapshots(struct model *m)
+{
+    qsort(m->snapshots, m->snapshot_count, sizeof *m->snapshots, by_launch);
+    size_t kept = 0;
+    for (size_t i = 0; i < m->snapshot_count; i++) {
+        struct model_launch *l = model_launch_by_seq(m, m->snapshots[i]->launch);
+        if (!l) {
+            capture_reject(m->capture, &m->snapshots[i]->head, "snapshot of launch record %" PRIu64 ", which is not there",
+                           m->snapshots[i]->launch);
+            continue;
+        }
+        if (!l->snapshot_count++)
+            l->first_snapshot = kept;
+        m->snapshots[kept++] = m->snapshots[i];
+    }
+    m->snapshot_count = kept;
+}
+
+/* The first error behind a failed launch, before the next launch of the same outcome, is its own. */
+static void join_errors(struct model *m)
+{
+    for (size_t i = 0, e = 0; i < m->launch_count; i++) {
+        struct model_launch *l = &m->launches[i];
+        if (l->record->outcome != CAP_LAUNCH_FAILED)
+            continue;
+        while (e < m->error_count && m->errors[e]->head.seq < l->seq)
+            e++;
+        if (e < m->error_count)
+            l->error = m->errors[e++];
+    }
+}
+
+enum status model_build(struct capture *c, struct model **out, struct diag *diag)
+{
+    *out = NULL;
+    struct census census = count_types(c);
+    struct model *m = calloc(1, sizeof *m);
+    if (!m)
+        return diag_set(diag, STATUS_NO_MEMORY, c->path, -1, "no memory");
+    m->capture = c;
+    bool ok = make_arrays(m, &census);
+    /* Kernels first: another thread may have described one with a later seq than the launch has. */
+    for (size_t i = 0; i < c->record_count && ok; i++)
+        if (c->records[i]->type == CAP_KERNEL)
+            ok = add_kernel(m, (const void *)c->records[i]);
+    for (size_t i = 0; i < c->record_count && ok; i++)
+        ok = add_record(m, c->records[i]);
+    if (!ok) {
+        model_free(m);
+        return diag_set(diag, STATUS_NO_MEMORY, c->path, -1, "no memory for the model of %zu records", c->record_count);
+    }
+    join_snapshots(m);
+    join_errors(m);
+    model_times(m);
+    *out = m;
+    return STATUS_OK;
+}
+
+void model_free(struct model *m)
+{
+    if (!m)
+        return;
+    for (size_t i = 0; i < m->kernel_count; i++) {
+        free(m->kernels[i].name);
+        free(m->kernels[i].full_name);
+    }
+    free(m->kernels);
+    free(m->allocations);
+    free(m->launches);
+    free(m->changes);
+    free((void *)m->snapshots);
+    free((void *)m->damages);
+    free((void *)m->errors);
+    free((void *)m->bad_frees);
+    free((void *)m->notes);
+    free((void *)m->options);
+    map_free(&m->kernel_index);
+    map_free(&m->allocation_index);
+    map_free(&m->launch_index);
+    free(m);
+}
+
+/* ---- look-ups ---- */
+
+struct model_allocation *model_allocation_by_id(const struct model *m, uint32_t id)
+{
+    uint64_t index;
+    return map_get(&m->allocation_index, id, &index) ? &m->allocations[index] : NULL;
+}
+
+struct model_launch *model_launch_by_number(const struct model *m, size_t number)
+{
+    return number >= 1 && number <= m->launch_count ? &m->launches[number - 1] : NULL;
+}
+
+struct model_launch *model_launch_by_seq(const struct model *m, uint64_t seq)
+{
+    uint64_t index;
+    return map_get(&m->launch_index, seq, &index) ? &m->launches[index] : NULL;
+}
+
+const char *model_option(const struct model *m, const char *name)
+{
+    for (size_t i = m->option_count; i-- > 0;)
+        if (strcasecmp(capture_string(m->capture, m->options[i]->name), name) == 0)
+            return capture_string(m->capture, m->options[i]->value);
+    return NULL;
+}
+
+const uint8_t *model_launch_params(const struct model_launch *l)
+{
+    return l->record->flags & CAP_LAUNCH_ARGS_UNKNOWN ? NULL : (const uint8_t *)(l->record + 1);
+}
+
+bool model_launch_ran(const struct model_launch *l)
+{
+    return l->record->outcome != CAP_LAUNCH_FAILED && !(l->record->flags & CAP_LAUNCH_CAPTURING);
+}
+
+size_t model_first_launch_from(const struct model *m, uint64_t seq)
+{
+    size_t low = 0, high = m->launch_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (m->launches[middle].seq < seq)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}

@@ -1,0 +1,235 @@
+#include "analyzer/report.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cjson/cJSON.h>
+
+#include "analyzer/coverage.h"
+#include "analyzer/kernel_table.h"
+
+static void add_u64(cJSON *to, const char *name, uint64_t value)
+{
+    cJSON_AddNumberToObject(to, name, (double)value);
+}
+
+static void add_triple(cJSON *to, const char *name, const uint32_t v[3])
+{
+    cJSON *array = cJSON_AddArrayToObject(to, name);
+    for (int i = 0; i < 3; i++)
+        cJSON_AddItemToArray(array, cJSON_CreateNumber(v[i]));
+}
+
+static void add_text(cJSON *to, const char *name, const char *text)
+{
+    if (text)
+        cJSON_AddStringToObject(to, name, text);
+    else
+        cJSON_AddNullToObject(to, name);
+}
+
+/* 0 for the default streams, as programs write it; else a small number that names the stream in this capture. */
+static double stream_number(const struct session *s, uint32_t id)
+{
+    const struct cap_stream *stream = capture_definition(s->capture, CAP_STREAM, id);
+    return !stream || stream->kind != CAP_STREAM_CREATED ? 0 : id;
+}
+
+static cJSON *launch_json(const struct session *s, const struct finding *f)
+{
+    const struct model_launch *l = model_launch_by_number(s->model, f->launch);
+    if (!l)
+        return cJSON_CreateNull();
+    cJSON *json = cJSON_CreateObject();
+    add_u64(json, "seq", l->number);
+    cJSON_AddStringToObject(json, "kernel", l->kernel->name);
+    cJSON_AddStringToObject(json, "kernel_full", l->kernel->full_name);
+    add_triple(json, "grid", l->config->grid);
+    add_triple(json, "block", l->config->block);
+    cJSON_AddNumberToObject(json, "stream", stream_number(s, l->record->stream));
+    cJSON_AddStringToObject(json, "module_path", "");
+    if (f->window_last)
+        add_u64(json, "window_last", f->window_last);
+    return json;
+}
+
+static cJSON *where_json(const struct finding *f)
+{
+    cJSON *json = cJSON_CreateObject();
+    add_text(json, "file", f->file);
+    if (f->line)
+        add_u64(json, "line", f->line);
+    else
+        cJSON_AddNullToObject(json, "line");
+    add_text(json, "function", f->function);
+    if (f->ptx_line)
+        add_u64(json, "ptx_line", f->ptx_line);
+    else
+        cJSON_AddNullToObject(json, "ptx_line");
+    if (f->has_thread) {
+        add_triple(json, "block", f->block);
+        add_triple(json, "thread", f->thread);
+    } else {
+        cJSON_AddNullToObject(json, "block");
+        cJSON_AddNullToObject(json, "thread");
+    }
+    return json;
+}
+
+/* The program's own frames; all of them when none has a line. */
+static cJSON *stack_json(struct session *s, uint32_t id)
+{
+    const struct symbol_stack *stack = symbols_stack(s->symbols, id);
+    bool own = stack->own < stack->count;
+    cJSON *json = cJSON_CreateArray();
+    for (size_t i = own ? stack->own : 0; i < stack->count; i++)
+        if (!own || stack->frames[i].line)
+            cJSON_AddItemToArray(json, cJSON_CreateString(stack->frames[i].text));
+    return json;
+}
+
+static cJSON *allocation_json(struct session *s, const struct finding *f)
+{
+    const struct model_allocation *a = model_allocation_by_id(s->model, f->allocation);
+    if (!a)
+        return cJSON_CreateNull();
+    cJSON *json = cJSON_CreateObject();
+    add_u64(json, "id", a->id);
+    add_u64(json, "bytes", a->bytes);
+    cJSON_AddNumberToObject(json, "offset", (double)f->offset);
+    cJSON_AddItemToObject(json, "stack", stack_json(s, a->record->stack));
+    if (a->free_stack)
+        cJSON_AddItemToObject(json, "free_stack", stack_json(s, a->free_stack));
+    return json;
+}
+
+static cJSON *finding_json(struct session *s, const struct finding *f, size_t id)
+{
+    cJSON *json = cJSON_CreateObject();
+    add_u64(json, "id", id);
+    cJSON_AddStringToObject(json, "class", finding_class_name(f->class));
+    cJSON_AddStringToObject(json, "severity", finding_severity_name(f->severity));
+    cJSON_AddNumberToObject(json, "confidence", f->confidence);
+    char *headline = report_headline(s, f);
+    cJSON_AddStringToObject(json, "text", headline ? headline : "");
+    free(headline);
+    cJSON_AddItemToObject(json, "launch", launch_json(s, f));
+    cJSON *launches = cJSON_AddArrayToObject(json, "launches");
+    for (size_t i = 0; i < f->launch_count; i++)
+        cJSON_AddItemToArray(launches, cJSON_CreateNumber((double)f->launches[i]));
+    cJSON_AddItemToObject(json, "where", where_json(f));
+    cJSON_AddItemToObject(json, "allocation", allocation_json(s, f));
+    cJSON *evidence = cJSON_AddArrayToObject(json, "evidence");
+    for (size_t i = 0; i < f->evidence_count; i++) {
+        cJSON *item = cJSON_CreateObject();
+        cJSON_AddStringToObject(item, "kind", f->evidence[i].kind);
+        cJSON_AddStringToObject(item, "text", f->evidence[i].text);
+        cJSON_AddItemToArray(evidence, item);
+    }
+    cJSON_AddStringToObject(json, "cure", finding_class_cure(f->class));
+    cJSON *next = cJSON_AddArrayToObject(json, "next");
+    for (size_t i = 0; i < f->next_count; i++)
+        cJSON_AddItemToArray(next, cJSON_CreateString(f->next[i]));
+    return json;
+}
+
+static void add_kernels(cJSON *root, const struct session *s)
+{
+    struct kernel_table k = kernel_table_of(s->model);
+    cJSON *array = cJSON_AddArrayToObject(root, "kernels");
+    for (size_t i = 0; i < k.count; i++) {
+        const struct kernel_row *r = &k.rows[i];
+        cJSON *json = cJSON_CreateObject();
+        cJSON_AddStringToObject(json, "name", r->kernel->name);
+        cJSON_AddStringToObject(json, "full_name", r->kernel->full_name);
+        add_u64(json, "launches", r->launches);
+        add_u64(json, "launch_ns", r->launch_ns);
+        add_u64(json, "device_ns", r->device_ns);
+        add_u64(json, "wait_ns", r->wait_ns);
+        add_u64(json, "bound_ns", 0);
+        cJSON_AddStringToObject(json, "bound_by", "unknown");
+        add_u64(json, "timed_launches", r->timed);
+        cJSON_AddItemToArray(array, json);
+    }
+    free(k.rows);
+}
+
+static void add_coverage(cJSON *root, const struct session *s)
+{
+    struct coverage c = coverage_of(s->model, &s->judgements);
+    cJSON *json = cJSON_AddObjectToObject(root, "coverage");
+    add_u64(json, "launches", c.launches);
+    cJSON *as_written = cJSON_AddObjectToObject(json, "as_written");
+    add_u64(as_written, "checked", c.checked);
+    cJSON *not = cJSON_AddObjectToObject(as_written, "not");
+    for (size_t i = 0; i < c.reasons; i++)
+        add_u64(not, c.not[i].reason, c.not[i].count);
+    cJSON *by_operator = cJSON_AddObjectToObject(json, "operator");
+    add_u64(by_operator, "checked", 0);
+    cJSON_AddObjectToObject(by_operator, "by");
+    not = cJSON_AddObjectToObject(by_operator, "not");
+    if (c.launches)
+        add_u64(not, "no-reference", c.launches);
+    add_u64(json, "sentinel_checks", s->capture->header.sentinel_checks);
+}
+
+static void add_overhead(cJSON *root, const struct session *s)
+{
+    const struct cap_header *h = &s->capture->header;
+    uint64_t own_ns = capture_ticks_ns(s->capture, h->own_tsc);
+    uint64_t wall = h->mono_now_ns > h->mono_start_ns ? h->mono_now_ns - h->mono_start_ns : 0;
+    cJSON *json = cJSON_AddObjectToObject(root, "overhead");
+    add_u64(json, "ns_per_launch", s->model->launch_count ? own_ns / s->model->launch_count : 0);
+    cJSON_AddNumberToObject(json, "share", wall ? (double)own_ns / (double)wall : 0);
+}
+
+static void add_health(cJSON *root, const struct session *s)
+{
+    cJSON *json = cJSON_AddObjectToObject(root, "capture_state");
+    const struct capture *c = s->capture;
+    add_u64(json, "rejected_records", c->rejected.count);
+    add_u64(json, "dropped_records", c->header.dropped_records);
+    add_u64(json, "dropped_snapshots", c->header.dropped_snapshots);
+    cJSON_AddBoolToObject(json, "ended", s->model->end != NULL);
+    cJSON_AddBoolToObject(json, "stepped_aside", c->header.state == CAP_STEPPED_ASIDE);
+    cJSON *notes = cJSON_AddArrayToObject(json, "notes");
+    for (size_t i = 0; i < s->model->note_count; i++)
+        cJSON_AddItemToArray(notes, cJSON_CreateString(capture_string(c, s->model->notes[i]->text)));
+}
+
+static void add_program(cJSON *root, const struct capture *c)
+{
+    cJSON *array = cJSON_AddArrayToObject(root, "program");
+    for (const char *arg = c->header.command; *arg; arg += strlen(arg) + 1) {
+        char *copy = strdup(arg);
+        for (char *p = copy; p && *p; p++)
+            if ((unsigned char)*p < 0x20 || (unsigned char)*p >= 0x7f)
+                *p = '?';
+        cJSON_AddItemToArray(array, cJSON_CreateString(copy ? copy : ""));
+        free(copy);
+    }
+}
+
+bool report_json(FILE *out, struct session *s)
+{
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddNumberToObject(root, "schema", 1);
+    cJSON_AddStringToObject(root, "capture", s->capture->path);
+    add_program(root, s->capture);
+    cJSON_AddStringToObject(root, "device", s->model->device ? capture_string(s->capture, s->model->device->name) : "");
+    cJSON *findings = cJSON_AddArrayToObject(root, "findings");
+    for (size_t i = 0; i < s->findings.count; i++)
+        cJSON_AddItemToArray(findings, finding_json(s, &s->findings.items[i], i + 1));
+    add_kernels(root, s);
+    add_coverage(root, s);
+    add_overhead(root, s);
+    add_health(root, s);
+    char *text = cJSON_Print(root);
+    cJSON_Delete(root);
+    if (!text)
+        return false;
+    fprintf(out, "%s\n", text);
+    free(text);
+    return true;
+}

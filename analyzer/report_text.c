@@ -1,0 +1,258 @@
+#include "analyzer/report.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/coverage.h"
+#include "analyzer/kernel_table.h"
+#include "analyzer/name.h"
+#include "analyzer/text.h"
+#include "common/buf.h"
+
+enum { SHOWN_KERNELS = 20, SHOWN_REJECTS = 3 };
+
+/* What a run left out: the option of the shim, the value that leaves it out, what is missing, what brings it. */
+static const struct {
+    const char *option, *value, *missing, *bring;
+} left_out[] = {
+    {"SENTINELS", "off", "no sentinels: writes past the end of an allocation are seen by re-execution only", "--sentinels tail"},
+    {"SENTINELS", "tail", "no sentinels before allocations", "--sentinels both"},
+    {"CHECK", "off", "sentinels are never looked at", "--check batch"},
+    {"CHECK", "exit", "sentinels are looked at once, at exit", "--check batch"},
+    {"SNAPSHOTS", "none", "no snapshots: no launch can be re-executed", "--snapshots all"},
+    {"STACKS", "off", "no host stacks", "--stacks on"},
+    {"TIMES", "off", "no device times", "--times on"},
+};
+
+char *report_headline(const struct session *s, const struct finding *f)
+{
+    struct buf b = {0};
+    const struct model_launch *l = model_launch_by_number(s->model, f->launch);
+    if (f->window_last)
+        buf_printf(&b, "launches %zu to %zu", f->launch, f->window_last);
+    else if (l)
+        buf_printf(&b, "launch %zu, %s", l->number, l->kernel->name);
+    if (f->file && f->line)
+        buf_printf(&b, "%s%s:%u", b.size ? ", " : "", name_file(f->file), f->line);
+    buf_printf(&b, "%s%s", b.size ? ": " : "", f->summary ? f->summary : finding_class_name(f->class));
+    if (b.failed) {
+        buf_free(&b);
+        return NULL;
+    }
+    return b.data;
+}
+
+static void print_launches(FILE *out, const struct finding *f)
+{
+    struct buf b = {0};
+    for (size_t i = 0; i < f->launch_count; i++)
+        buf_printf(&b, "%s%zu", i ? ", " : "", f->launches[i]);
+    if (b.data)
+        text_fold(out, "     launches       ", 20, b.data);
+    buf_free(&b);
+}
+
+static void print_stack(FILE *out, struct session *s, const char *title, uint32_t id, bool verbose)
+{
+    const struct symbol_stack *stack = symbols_stack(s->symbols, id);
+    size_t shown = 0;
+    for (size_t i = 0; i < stack->count; i++) {
+        const struct symbol_frame *frame = &stack->frames[i];
+        if (!verbose && (i < stack->own || !frame->line || shown >= 4))
+            continue;
+        fprintf(out, "     %-14s %s\n", shown ? "" : title, frame->text);
+        shown++;
+    }
+}
+
+static void print_finding(FILE *out, struct session *s, const struct finding *f, size_t id, struct report_style style)
+{
+    struct text_style t = text_style(style.color);
+    char first[32];
+    char *headline = report_headline(s, f);
+    fprintf(out, "%s%zu  %s%s  %s, confidence %.2f", t.error, id, finding_class_name(f->class), t.end, finding_severity_name(f->severity),
+            f->confidence);
+    if (f->launch_count > 1)
+        fprintf(out, ", at %zu launches", f->launch_count);
+    fputc('\n', out);
+    text_fold(out, "   ", 3, headline ? headline : "");
+    free(headline);
+    for (size_t i = 0; i < f->evidence_count; i++) {
+        snprintf(first, sizeof first, "     %-14s ", f->evidence[i].kind);
+        text_fold(out, first, 20, f->evidence[i].text);
+    }
+    const struct model_allocation *a = model_allocation_by_id(s->model, f->allocation);
+    if (a) {
+        char size[24];
+        print_stack(out, s, "allocated", a->record->stack, style.verbose);
+        if (a->free_seq != UINT64_MAX && f->class == FINDING_USE_AFTER_FREE)
+            print_stack(out, s, "freed", a->free_stack, style.verbose);
+        if (style.verbose)
+            fprintf(out, "     allocation     %u: %" PRIu64 " bytes (%s) at 0x%" PRIx64 "\n", a->id, a->bytes, text_bytes(a->bytes, size),
+                    a->address);
+    }
+    const struct model_launch *l = model_launch_by_number(s->model, f->launch);
+    if (l && !f->window_last)
+        print_stack(out, s, "launched", l->record->stack, style.verbose);
+    if (style.verbose && f->launch_count > 1)
+        print_launches(out, f);
+    fprintf(out, "     %-14s %s\n", "usual cure", finding_class_cure(f->class));
+    for (size_t i = 0; i < f->next_count; i++)
+        text_fold(out, i ? "                    " : "     next:          ", 20, f->next[i]);
+    fputc('\n', out);
+}
+
+static void print_conclusion(FILE *out, struct session *s, struct report_style style)
+{
+    struct text_style t = text_style(style.color);
+    size_t serious = findings_serious(&s->findings), notes = s->findings.count - serious;
+    struct coverage c = coverage_of(s->model, &s->judgements);
+    if (serious)
+        fprintf(out, "%s%zu finding%s%s", t.error, serious, serious == 1 ? "" : "s", t.end);
+    else
+        fprintf(out, "%sNothing found%s", t.good, t.end);
+    if (notes)
+        fprintf(out, ", %zu note%s", notes, notes == 1 ? "" : "s");
+    fprintf(out, " in %zu launch%s; %zu of them re-executed and judged\n\n", c.launches, c.launches == 1 ? "" : "es", c.checked);
+    for (size_t i = 0; i < s->findings.count; i++)
+        print_finding(out, s, &s->findings.items[i], i + 1, style);
+}
+
+static void print_kernels(FILE *out, struct session *s, struct report_style style)
+{
+    struct kernel_table k = kernel_table_of(s->model);
+    struct text_table t = {.columns = 6, .right = {false, true, true, true, true, true}};
+    char launches[24], launch[24], device[24], wait[24], mean[24];
+    if (k.count) {
+        text_table_row(&t, (const char *const[]){"kernel", "launches", "launch", "device", "wait", "device/launch"});
+        size_t shown = style.verbose || k.count <= SHOWN_KERNELS ? k.count : SHOWN_KERNELS;
+        for (size_t i = 0; i < shown; i++) {
+            const struct kernel_row *r = &k.rows[i];
+            bool timed = r->timed > 0;
+            text_table_row(&t, (const char *const[]){style.verbose ? r->kernel->full_name : r->kernel->name,
+                                                     text_number(r->launches, launches), text_time(r->launch_ns, launch),
+                                                     timed ? text_time(r->device_ns, device) : "-", text_time(r->wait_ns, wait),
+                                                     timed ? text_time(r->device_ns / r->timed, mean) : "-"});
+        }
+        text_table_print(&t, out, "");
+        if (shown < k.count)
+            fprintf(out, "and %zu more kernels (-v)\n", k.count - shown);
+        if (k.time_source == CAP_TIME_EVENTS)
+            fputs("Device times are from events: upper bounds, and rough for kernels of a few microseconds.\n", out);
+        fputc('\n', out);
+    }
+    free(k.rows);
+}
+
+static void print_coverage(FILE *out, struct session *s)
+{
+    struct coverage c = coverage_of(s->model, &s->judgements);
+    struct buf b = {0};
+    buf_printf(&b, "executed as written: %zu of %zu launches checked", c.checked, c.launches);
+    for (size_t i = 0; i < c.reasons; i++)
+        buf_printf(&b, "%s%zu %s", i ? ", " : "; not: ", c.not[i].count, c.not[i].reason);
+    if (b.data)
+        text_fold(out, "coverage  ", 10, b.data);
+    fprintf(out, "          operator right: 0 of %zu launches checked; not: %zu no-reference\n", c.launches, c.launches);
+    fprintf(out, "          sentinels: %" PRIu64 " looked at, %zu found damaged\n", s->capture->header.sentinel_checks, s->model->damage_count);
+    buf_free(&b);
+}
+
+static void print_cost(FILE *out, const struct session *s)
+{
+    const struct cap_header *h = &s->capture->header;
+    char per[24], own[24], snapshots[24];
+    uint64_t own_ns = capture_ticks_ns(s->capture, h->own_tsc);
+    uint64_t wall = h->mono_now_ns > h->mono_start_ns ? h->mono_now_ns - h->mono_start_ns : 0;
+    fprintf(out, "own cost  %s in the program's threads", text_time(own_ns, own));
+    if (s->model->launch_count)
+        fprintf(out, ", %s per launch", text_time(own_ns / s->model->launch_count, per));
+    if (wall)
+        fprintf(out, ", %.1f %% of the run", 100.0 * (double)own_ns / (double)wall);
+    fprintf(out, "; %" PRIu64 " snapshots of %s\n", h->snapshots, text_bytes(h->snapshot_bytes, snapshots));
+}
+
+static void print_trouble(FILE *out, struct session *s, struct report_style style)
+{
+    const struct capture *c = s->capture;
+    const char *title = "notes     ";
+    char line[1024];
+#define NOTE(...)                                 \
+    do {                                          \
+        snprintf(line, sizeof line, __VA_ARGS__); \
+        text_fold(out, title, 10, line);          \
+        title = "          ";                     \
+    } while (0)
+    if (c->header.state == CAP_STEPPED_ASIDE)
+        NOTE("the tool stepped aside: %s", c->header.reason);
+    if (!s->model->end && c->header.state != CAP_ENDED)
+        NOTE("the program did not end in an orderly way, or is still running: the capture ends where it was");
+    if (c->header.dropped_records)
+        NOTE("%" PRIu64 " records were dropped: no space", c->header.dropped_records);
+    if (c->header.dropped_snapshots)
+        NOTE("%" PRIu64 " snapshots were dropped: budget, memory or disk", c->header.dropped_snapshots);
+    for (size_t i = 0; i < s->model->note_count; i++)
+        if (s->model->notes[i]->kind == CAP_NOTE_LOST || style.verbose)
+            NOTE("%s", capture_string(c, s->model->notes[i]->text));
+    if (c->rejected.count) {
+        NOTE("%" PRIu64 " impossible record%s left out:", c->rejected.count, c->rejected.count == 1 ? " was" : "s were");
+        size_t kept = c->rejected.count < CAPTURE_KEPT_REJECTS ? (size_t)c->rejected.count : CAPTURE_KEPT_REJECTS;
+        for (size_t i = 0; i < kept && (style.verbose || i < SHOWN_REJECTS); i++)
+            NOTE("%s+%ld: %s", c->rejected.kept[i].where, c->rejected.kept[i].offset, c->rejected.kept[i].text);
+    }
+    if (c->process_count)
+        NOTE("%zu more process%s left captures in %s/process-*", c->process_count, c->process_count == 1 ? "" : "es", c->path);
+    if (*s->store_problem)
+        NOTE("%s", s->store_problem);
+#undef NOTE
+}
+
+static void print_left_out(FILE *out, const struct session *s)
+{
+    const char *title = "not on    ";
+    for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++) {
+        const char *value = model_option(s->model, left_out[i].option);
+        char line[256];
+        if (!value || strcmp(value, left_out[i].value) != 0)
+            continue;
+        snprintf(line, sizeof line, "%s (run %s)", left_out[i].missing, left_out[i].bring);
+        text_fold(out, title, 10, line);
+        title = "          ";
+    }
+}
+
+static void print_header(FILE *out, const struct session *s)
+{
+    const struct cap_header *h = &s->capture->header;
+    const char *preset = model_option(s->model, "PRESET");
+    char wall[24];
+    struct buf b = {0};
+    buf_printf(&b, "%s: %s", s->capture->path, s->capture->program);
+    if (h->mono_now_ns > h->mono_start_ns)
+        buf_printf(&b, ", %s", text_time(h->mono_now_ns - h->mono_start_ns, wall));
+    if (s->model->device)
+        buf_printf(&b, ", %s", capture_string(s->capture, s->model->device->name));
+    if (preset)
+        buf_printf(&b, ", preset %s", preset);
+    if (b.data)
+        text_fold(out, "", 4, b.data);
+    buf_free(&b);
+}
+
+void report_text(FILE *out, struct session *s, struct report_style style)
+{
+    if (!style.brief)
+        print_header(out, s);
+    print_conclusion(out, s, style);
+    if (!style.brief)
+        print_kernels(out, s, style);
+    print_coverage(out, s);
+    if (!style.brief) {
+        print_cost(out, s);
+        print_left_out(out, s);
+    }
+    print_trouble(out, s, style);
+    if (!style.brief && !s->judgements.count && s->model->snapshot_count)
+        fprintf(out, "next      ops-debug verify %s\n", s->capture->path);
+}

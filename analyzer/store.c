@@ -1,0 +1,349 @@
+#include "analyzer/store.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cjson/cJSON.h>
+
+#include "analyzer/diag.h"
+
+enum { STORE_VERSION = 1 };
+#define STORE_LIMIT ((off_t)1 << 30)
+
+/* ---- writing ---- */
+
+/* 64-bit values are written as text: JSON's numbers are doubles. */
+static void add_u64(cJSON *to, const char *name, uint64_t value)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%" PRIu64, value);
+    cJSON_AddStringToObject(to, name, text);
+}
+
+static void add_triple(cJSON *to, const char *name, const uint32_t v[3])
+{
+    cJSON *array = cJSON_AddArrayToObject(to, name);
+    for (int i = 0; i < 3; i++)
+        cJSON_AddItemToArray(array, cJSON_CreateNumber(v[i]));
+}
+
+static cJSON *access_json(const struct judgement_access *a)
+{
+    cJSON *json = cJSON_CreateObject();
+    cJSON_AddNumberToObject(json, "ptx_line", a->ptx_line);
+    add_triple(json, "block", a->block);
+    add_triple(json, "thread", a->thread);
+    cJSON_AddBoolToObject(json, "write", a->write);
+    cJSON_AddBoolToObject(json, "atomic", a->atomic);
+    cJSON *frames = cJSON_AddArrayToObject(json, "frames");
+    for (size_t i = 0; i < a->frame_count; i++) {
+        cJSON *frame = cJSON_CreateObject();
+        if (a->frames[i].file)
+            cJSON_AddStringToObject(frame, "file", a->frames[i].file);
+        if (a->frames[i].function)
+            cJSON_AddStringToObject(frame, "function", a->frames[i].function);
+        cJSON_AddNumberToObject(frame, "line", a->frames[i].line);
+        cJSON_AddItemToArray(frames, frame);
+    }
+    return json;
+}
+
+static cJSON *fault_json(const struct judgement_fault *f)
+{
+    cJSON *json = cJSON_CreateObject();
+    cJSON_AddStringToObject(json, "kind", judgement_fault_kind_name(f->kind));
+    cJSON_AddStringToObject(json, "detail", f->detail ? f->detail : "");
+    cJSON_AddStringToObject(json, "space", f->space ? f->space : "");
+    cJSON_AddItemToObject(json, "access", access_json(&f->access));
+    if (f->other.ptx_line)
+        cJSON_AddItemToObject(json, "other", access_json(&f->other));
+    add_u64(json, "address", f->address);
+    cJSON_AddNumberToObject(json, "bytes", f->bytes);
+    cJSON_AddNumberToObject(json, "allocation", f->allocation);
+    add_u64(json, "offset", (uint64_t)f->offset);
+    cJSON_AddNumberToObject(json, "landed", f->landed);
+    cJSON_AddBoolToObject(json, "landed_changed", f->landed_changed);
+    add_u64(json, "count", f->count);
+    add_u64(json, "threads", f->threads);
+    return json;
+}
+
+static cJSON *difference_json(const struct judgement_difference *d)
+{
+    cJSON *json = cJSON_CreateObject();
+    cJSON_AddStringToObject(json, "kind", judgement_difference_kind_name(d->kind));
+    cJSON_AddNumberToObject(json, "allocation", d->allocation);
+    add_u64(json, "words", d->words);
+    add_u64(json, "of", d->of);
+    add_u64(json, "offset", d->offset);
+    cJSON_AddNumberToObject(json, "device", d->device);
+    cJSON_AddNumberToObject(json, "expected", d->expected);
+    return json;
+}
+
+static cJSON *judgement_json(const struct judgement *j)
+{
+    cJSON *json = cJSON_CreateObject();
+    cJSON_AddNumberToObject(json, "launch", (double)j->launch);
+    cJSON_AddBoolToObject(json, "checked", j->verdict == JUDGEMENT_CHECKED);
+    if (j->reason)
+        cJSON_AddStringToObject(json, "reason", j->reason);
+    if (j->detail)
+        cJSON_AddStringToObject(json, "detail", j->detail);
+    add_u64(json, "instructions", j->instructions);
+    if (j->fault_count) {
+        cJSON *faults = cJSON_AddArrayToObject(json, "faults");
+        for (size_t i = 0; i < j->fault_count; i++)
+            cJSON_AddItemToArray(faults, fault_json(&j->faults[i]));
+    }
+    if (j->difference_count) {
+        cJSON *differences = cJSON_AddArrayToObject(json, "differences");
+        for (size_t i = 0; i < j->difference_count; i++)
+            cJSON_AddItemToArray(differences, difference_json(&j->differences[i]));
+    }
+    return json;
+}
+
+static enum status write_text(const char *path, const char *text, struct diag *diag)
+{
+    char temporary[4096];
+    if (snprintf(temporary, sizeof temporary, "%s.%d.tmp", path, (int)getpid()) >= (int)sizeof temporary)
+        return diag_set(diag, STATUS_IO, path, -1, "the path is too long");
+    FILE *f = fopen(temporary, "wbe");
+    if (!f)
+        return diag_set(diag, STATUS_IO, path, -1, "%s", strerror(errno));
+    bool ok = fputs(text, f) >= 0 && fputc('\n', f) != EOF;
+    ok = fclose(f) == 0 && ok;
+    if (ok && rename(temporary, path) == 0)
+        return STATUS_OK;
+    enum status status = diag_set(diag, STATUS_IO, path, -1, "%s", strerror(errno));
+    unlink(temporary);
+    return status;
+}
+
+enum status store_write(const struct model *m, const struct judgements *js, struct diag *diag)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/verify.json", m->capture->path);
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddNumberToObject(root, "version", STORE_VERSION);
+    add_u64(root, "start_realtime_ns", m->capture->header.start_realtime_ns);
+    cJSON_AddNumberToObject(root, "pid", m->capture->header.pid);
+    cJSON_AddNumberToObject(root, "launches", (double)m->launch_count);
+    cJSON *items = cJSON_AddArrayToObject(root, "judgements");
+    for (size_t i = 0; i < js->count; i++)
+        cJSON_AddItemToArray(items, judgement_json(&js->items[i]));
+    char *text = cJSON_PrintUnformatted(root);
+    cJSON_Delete(root);
+    if (!text)
+        return diag_set(diag, STATUS_NO_MEMORY, path, -1, "no memory");
+    enum status status = write_text(path, text, diag);
+    free(text);
+    return status;
+}
+
+/* ---- reading ---- */
+
+static double number(const cJSON *from, const char *name)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(from, name);
+    return cJSON_IsNumber(item) && isfinite(item->valuedouble) ? item->valuedouble : 0;
+}
+
+static uint32_t number32(const cJSON *from, const char *name)
+{
+    double value = number(from, name);
+    return value >= 0 && value <= UINT32_MAX ? (uint32_t)value : 0;
+}
+
+static uint64_t number64(const cJSON *from, const char *name)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(from, name);
+    return cJSON_IsString(item) ? strtoull(item->valuestring, NULL, 10) : 0;
+}
+
+/* A copy of a text that is fit to be printed, or NULL. */
+static char *text_of(const cJSON *from, const char *name)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(from, name);
+    char *copy = cJSON_IsString(item) ? strdup(item->valuestring) : NULL;
+    for (char *p = copy; p && *p; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+            *p = '?';
+    return copy;
+}
+
+static bool truth(const cJSON *from, const char *name)
+{
+    return cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(from, name));
+}
+
+static void read_triple(const cJSON *from, const char *name, uint32_t out[3])
+{
+    const cJSON *array = cJSON_GetObjectItemCaseSensitive(from, name);
+    for (int i = 0; i < 3; i++) {
+        const cJSON *item = cJSON_GetArrayItem(array, i);
+        out[i] = cJSON_IsNumber(item) && item->valuedouble >= 0 && item->valuedouble <= UINT32_MAX ? (uint32_t)item->valuedouble : 0;
+    }
+}
+
+static void read_access(const cJSON *from, struct judgement_access *a)
+{
+    a->ptx_line = number32(from, "ptx_line");
+    read_triple(from, "block", a->block);
+    read_triple(from, "thread", a->thread);
+    a->write = truth(from, "write");
+    a->atomic = truth(from, "atomic");
+    const cJSON *frame;
+    cJSON_ArrayForEach(frame, cJSON_GetObjectItemCaseSensitive(from, "frames"))
+    {
+        if (a->frame_count == JUDGEMENT_FRAMES)
+            break;
+        a->frames[a->frame_count++] =
+            (struct judgement_frame){text_of(frame, "file"), text_of(frame, "function"), number32(frame, "line")};
+    }
+}
+
+static bool read_fault(const cJSON *from, struct judgement_fault *f)
+{
+    char *kind = text_of(from, "kind");
+    unsigned k = 0;
+    while (kind && k < JUDGEMENT_FAULT_KINDS && strcmp(kind, judgement_fault_kind_name(k)) != 0)
+        k++;
+    bool known = kind && k < JUDGEMENT_FAULT_KINDS;
+    free(kind);
+    if (!known)
+        return false;
+    f->kind = k;
+    f->detail = text_of(from, "detail");
+    f->space = text_of(from, "space");
+    if (!f->space)
+        f->space = strdup("");
+    if (!f->detail)
+        f->detail = strdup("");
+    read_access(cJSON_GetObjectItemCaseSensitive(from, "access"), &f->access);
+    read_access(cJSON_GetObjectItemCaseSensitive(from, "other"), &f->other);
+    f->address = number64(from, "address");
+    f->bytes = number32(from, "bytes");
+    f->allocation = number32(from, "allocation");
+    f->offset = (int64_t)number64(from, "offset");
+    f->landed = number32(from, "landed");
+    f->landed_changed = truth(from, "landed_changed");
+    f->count = number64(from, "count");
+    f->threads = number64(from, "threads");
+    return f->space && f->detail;
+}
+
+static bool read_difference(const cJSON *from, struct judgement_difference *d)
+{
+    char *kind = text_of(from, "kind");
+    unsigned k = 0;
+    while (kind && k < JUDGEMENT_DIFFERENCE_KINDS && strcmp(kind, judgement_difference_kind_name(k)) != 0)
+        k++;
+    bool known = kind && k < JUDGEMENT_DIFFERENCE_KINDS;
+    free(kind);
+    *d = (struct judgement_difference){
+        .kind = k,
+        .allocation = number32(from, "allocation"),
+        .words = number64(from, "words"),
+        .of = number64(from, "of"),
+        .offset = number64(from, "offset"),
+        .device = number32(from, "device"),
+        .expected = number32(from, "expected"),
+    };
+    return known;
+}
+
+static bool read_judgement(const cJSON *from, struct judgement *j)
+{
+    const cJSON *item;
+    const cJSON *faults = cJSON_GetObjectItemCaseSensitive(from, "faults");
+    const cJSON *differences = cJSON_GetObjectItemCaseSensitive(from, "differences");
+    j->launch = (size_t)number32(from, "launch");
+    j->verdict = truth(from, "checked") ? JUDGEMENT_CHECKED : JUDGEMENT_NOT;
+    j->reason = text_of(from, "reason");
+    j->detail = text_of(from, "detail");
+    j->instructions = number64(from, "instructions");
+    j->faults = calloc((size_t)cJSON_GetArraySize(faults) + 1, sizeof *j->faults);
+    j->differences = calloc((size_t)cJSON_GetArraySize(differences) + 1, sizeof *j->differences);
+    if (!j->faults || !j->differences || j->launch == 0)
+        return false;
+    cJSON_ArrayForEach(item, faults)
+        if (!read_fault(item, &j->faults[j->fault_count++]))
+            return false;
+    cJSON_ArrayForEach(item, differences)
+        if (!read_difference(item, &j->differences[j->difference_count++]))
+            return false;
+    return true;
+}
+
+static char *read_text(const char *path, struct diag *diag, enum status *status)
+{
+    struct stat st;
+    FILE *f = fopen(path, "rbe");
+    if (!f) {
+        *status = diag_set(diag, errno == ENOENT ? STATUS_NOT_FOUND : STATUS_IO, path, -1, "%s", strerror(errno));
+        return NULL;
+    }
+    char *text = NULL;
+    if (fstat(fileno(f), &st) != 0 || !S_ISREG(st.st_mode) || st.st_size > STORE_LIMIT)
+        *status = diag_set(diag, STATUS_BAD_INPUT, path, -1, "not a regular file of at most 1 GiB");
+    else if (!(text = malloc((size_t)st.st_size + 1)))
+        *status = diag_set(diag, STATUS_NO_MEMORY, path, -1, "no memory");
+    else
+        text[fread(text, 1, (size_t)st.st_size, f)] = '\0';
+    fclose(f);
+    return text;
+}
+
+static int by_launch(const void *a, const void *b)
+{
+    size_t x = ((const struct judgement *)a)->launch, y = ((const struct judgement *)b)->launch;
+    return x < y ? -1 : x > y;
+}
+
+static enum status take_root(const struct model *m, const cJSON *root, const char *path, struct judgements *out, struct diag *diag)
+{
+    const cJSON *items = cJSON_GetObjectItemCaseSensitive(root, "judgements"), *item;
+    if (!cJSON_IsObject(root) || !cJSON_IsArray(items))
+        return diag_set(diag, STATUS_BAD_INPUT, path, 0, "not a verify.json");
+    if (number(root, "version") != STORE_VERSION)
+        return diag_set(diag, STATUS_BAD_INPUT, path, 0, "version %g; this analyzer reads version %d", number(root, "version"), STORE_VERSION);
+    if (number64(root, "start_realtime_ns") != m->capture->header.start_realtime_ns || number32(root, "pid") != m->capture->header.pid)
+        return diag_set(diag, STATUS_BAD_INPUT, path, 0, "it belongs to another capture");
+    out->items = calloc((size_t)cJSON_GetArraySize(items) + 1, sizeof *out->items);
+    if (!out->items)
+        return diag_set(diag, STATUS_NO_MEMORY, path, -1, "no memory");
+    cJSON_ArrayForEach(item, items)
+    {
+        struct judgement *j = &out->items[out->count++];
+        if (!read_judgement(item, j) || j->launch > m->launch_count)
+            return diag_set(diag, STATUS_BAD_INPUT, path, -1, "entry %zu is malformed", out->count);
+    }
+    qsort(out->items, out->count, sizeof *out->items, by_launch);
+    return STATUS_OK;
+}
+
+enum status store_read(const struct model *m, struct judgements *out, struct diag *diag)
+{
+    char path[4096];
+    enum status status = STATUS_OK;
+    *out = (struct judgements){0};
+    snprintf(path, sizeof path, "%s/verify.json", m->capture->path);
+    char *text = read_text(path, diag, &status);
+    if (!text)
+        return status;
+    cJSON *root = cJSON_Parse(text);
+    free(text);
+    status = take_root(m, root, path, out, diag);
+    cJSON_Delete(root);
+    if (status)
+        judgements_free(out);
+    return status;
+}

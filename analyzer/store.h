@@ -1,0 +1,16 @@
+/* store.h - CAPTURE/verify.json: the judgements of a capture, kept between commands.
+ *
+ * Versioned, written to a temporary file and renamed. Only for the same capture: it names the start time and process.
+ */
+#ifndef ANALYZER_STORE_H
+#define ANALYZER_STORE_H
+
+#include "analyzer/judgement.h"
+#include "analyzer/model.h"
+
+/* STATUS_IO when the folder cannot be written to; *diag says why. */
+enum status store_write(const struct model *model, const struct judgements *judgements, struct diag *diag);
+/* STATUS_NOT_FOUND when there is none. On any failure *out is empty. */
+enum status store_read(const struct model *model, struct judgements *out, struct diag *diag);
+
+#endif

@@ -1,0 +1,270 @@
+#include "analyzer/symbol.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <elfutils/libdwelf.h>
+#include <elfutils/libdwfl.h>
+
+#include "analyzer/name.h"
+
+enum { FRAME_LIMIT = 256 }; /* of a stack, inlined ones included */
+
+struct symbols {
+    const struct capture *capture;
+    Dwfl *dwfl;
+    bool opened;
+    const struct cap_object **objects; /* owned */
+    size_t object_count;
+    size_t missing;
+    struct map stacks; /* id -> struct symbol_stack, owned */
+};
+
+static const struct symbol_stack no_stack;
+
+/* Separate debug files are looked for in the usual places on this machine. */
+static const Dwfl_Callbacks callbacks = {
+    .find_debuginfo = dwfl_standard_find_debuginfo,
+    .section_address = dwfl_offline_section_address,
+};
+
+struct symbols *symbols_new(const struct capture *capture)
+{
+    struct symbols *s = calloc(1, sizeof *s);
+    if (s)
+        s->capture = capture;
+    return s;
+}
+
+void symbols_free(struct symbols *s)
+{
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->stacks.capacity; i++) {
+        if (!s->stacks.slots[i].used)
+            continue;
+        struct symbol_stack *stack = (void *)(uintptr_t)s->stacks.slots[i].value;
+        for (size_t k = 0; k < stack->count; k++) {
+            free(stack->frames[k].text);
+            free(stack->frames[k].function);
+            free(stack->frames[k].file);
+        }
+        free(stack->frames);
+        free(stack);
+    }
+    map_free(&s->stacks);
+    free((void *)s->objects);
+    if (s->dwfl)
+        dwfl_end(s->dwfl);
+    free(s);
+}
+
+/* ---- objects ---- */
+
+static bool same_build(int fd, const struct cap_object *object)
+{
+    if (object->build_id_bytes == 0)
+        return true; /* nothing to compare */
+    Elf *elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
+    const void *id = NULL;
+    ssize_t bytes = elf ? dwelf_elf_gnu_build_id(elf, &id) : -1;
+    /* The record keeps the first 24 bytes of a longer id. */
+    bool same = bytes >= (ssize_t)object->build_id_bytes && memcmp(id, object->build_id, object->build_id_bytes) == 0;
+    if (elf)
+        elf_end(elf);
+    return same;
+}
+
+static bool report_object(struct symbols *s, const struct cap_object *object)
+{
+    const char *path = capture_string(s->capture, object->path);
+    struct stat st;
+    if (path[0] != '/')
+        return false;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return false;
+    bool usable = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && same_build(fd, object);
+    close(fd);
+    return usable && dwfl_report_elf(s->dwfl, name_file(path), path, -1, object->bias, true);
+}
+
+static void open_objects(struct symbols *s)
+{
+    s->opened = true;
+    unsetenv("DEBUGINFOD_URLS"); /* libdw would ask servers for what is missing */
+    elf_version(EV_CURRENT);
+    size_t count = 0;
+    for (size_t i = 0; i < s->capture->record_count; i++)
+        count += s->capture->records[i]->type == CAP_OBJECT;
+    s->objects = calloc(count + 1, sizeof *s->objects);
+    s->dwfl = dwfl_begin(&callbacks);
+    if (!s->dwfl || !s->objects)
+        return;
+    for (size_t i = 0; i < s->capture->record_count; i++)
+        if (s->capture->records[i]->type == CAP_OBJECT)
+            s->objects[s->object_count++] = (const void *)s->capture->records[i];
+    dwfl_report_begin(s->dwfl);
+    for (size_t i = 0; i < s->object_count; i++)
+        if (!report_object(s, s->objects[i]))
+            s->missing++;
+    dwfl_report_end(s->dwfl, NULL, NULL);
+}
+
+size_t symbols_missing(struct symbols *s)
+{
+    if (!s->opened)
+        open_objects(s);
+    return s->missing;
+}
+
+/* ---- frames ---- */
+
+static void push(struct symbol_stack *stack, const char *function, const char *file, unsigned line, const char *object,
+                 uint64_t offset, bool inlined)
+{
+    if (stack->count >= FRAME_LIMIT)
+        return;
+    char text[1024];
+    char *plain = function ? name_short(function) : NULL;
+    if (file && line)
+        snprintf(text, sizeof text, "%s%s%s:%u", plain ? plain : "", plain ? " " : "", name_file(file), line);
+    else
+        snprintf(text, sizeof text, "%s%s%s+0x%" PRIx64, plain ? plain : "", plain ? " " : "", object, offset);
+    struct symbol_frame *f = &stack->frames[stack->count];
+    *f = (struct symbol_frame){strdup(text), plain, file ? strdup(file) : NULL, file ? line : 0, inlined};
+    if (f->text)
+        stack->count++;
+    else {
+        free(f->function);
+        free(f->file);
+    }
+}
+
+static const char *call_site_file(Dwarf_Die *die, Dwarf_Die *unit)
+{
+    Dwarf_Attribute attribute;
+    Dwarf_Word index;
+    Dwarf_Files *files;
+    size_t count;
+    if (dwarf_formudata(dwarf_attr(die, DW_AT_call_file, &attribute), &index) != 0 || dwarf_getsrcfiles(unit, &files, &count) != 0 ||
+        index >= count)
+        return NULL;
+    return dwarf_filesrc(files, index, NULL, NULL);
+}
+
+static unsigned call_site_line(Dwarf_Die *die)
+{
+    Dwarf_Attribute attribute;
+    Dwarf_Word line;
+    return dwarf_formudata(dwarf_attr(die, DW_AT_call_line, &attribute), &line) == 0 ? (unsigned)line : 0;
+}
+
+/* Pushes the function at `address` and the ones it was inlined into. False: no debug information about it. */
+static bool push_with_lines(struct symbol_stack *stack, Dwfl_Module *module, uint64_t address, const char *object, uint64_t offset)
+{
+    Dwarf_Addr bias;
+    Dwarf_Die *unit = dwfl_module_addrdie(module, address, &bias);
+    Dwfl_Line *line = dwfl_module_getsrc(module, address);
+    if (!unit || !line)
+        return false;
+    int number = 0;
+    const char *file = dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL);
+    Dwarf_Die *inner = NULL, *scopes = NULL;
+    int count = dwarf_getscopes(unit, address - bias, &inner);
+    if (count > 0)
+        count = dwarf_getscopes_die(&inner[0], &scopes);
+    size_t before = stack->count;
+    for (int i = 0; i < count; i++) {
+        int tag = dwarf_tag(&scopes[i]);
+        if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_subprogram)
+            continue;
+        push(stack, dwarf_diename(&scopes[i]), file, number > 0 ? (unsigned)number : 0, object, offset, tag == DW_TAG_inlined_subroutine);
+        if (tag == DW_TAG_subprogram)
+            break;
+        file = call_site_file(&scopes[i], unit);
+        number = (int)call_site_line(&scopes[i]);
+    }
+    free(inner);
+    free(scopes);
+    if (stack->count == before)
+        push(stack, dwfl_module_addrname(module, address), file, number > 0 ? (unsigned)number : 0, object, offset, false);
+    return true;
+}
+
+static const struct cap_object *object_at(const struct symbols *s, uint64_t address)
+{
+    for (size_t i = 0; i < s->object_count; i++)
+        if (address >= s->objects[i]->start && address < s->objects[i]->end)
+            return s->objects[i];
+    return NULL;
+}
+
+static void push_frame(struct symbols *s, struct symbol_stack *stack, uint64_t return_address)
+{
+    /* The call lies before the address it returns to, which may belong to the next line or function. */
+    uint64_t address = return_address ? return_address - 1 : 0;
+    const struct cap_object *object = object_at(s, address);
+    const char *name = object ? name_file(capture_string(s->capture, object->path)) : "?";
+    uint64_t offset = object ? address - object->bias : address;
+    Dwfl_Module *module = object && s->dwfl ? dwfl_addrmodule(s->dwfl, address) : NULL;
+    if (module && push_with_lines(stack, module, address, name, offset))
+        return;
+    push(stack, module ? dwfl_module_addrname(module, address) : NULL, NULL, 0, name, offset, false);
+}
+
+/* Templates of the runtime's headers are inlined into the program, and their lines are not where a person wrote the call. */
+static bool own_source(const struct symbol_frame *f)
+{
+    static const char *const foreign[] = {"/usr/include/", "/usr/lib/", "/targets/", "/cuda/include/", "/include/c++/", "/include/crt/"};
+    if (!f->file || !f->line)
+        return false;
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
+        if (strstr(f->file, foreign[i]))
+            return false;
+    return !strstr(f->file, ".cudafe1.") && strcmp(name_file(f->file), "cuda_runtime.h") != 0;
+}
+
+const struct symbol_stack *symbols_stack(struct symbols *s, uint32_t id)
+{
+    uint64_t value;
+    const struct cap_stack *record = capture_definition(s->capture, CAP_STACK, id);
+    if (map_get(&s->stacks, id, &value))
+        return (const struct symbol_stack *)(uintptr_t)value;
+    if (!record)
+        return &no_stack;
+    if (!s->opened)
+        open_objects(s);
+    struct symbol_stack *stack = calloc(1, sizeof *stack);
+    struct symbol_frame *frames = calloc(FRAME_LIMIT, sizeof *frames);
+    if (!stack || !frames || !map_put(&s->stacks, id, (uintptr_t)stack)) {
+        free(stack);
+        free(frames);
+        return &no_stack;
+    }
+    stack->frames = frames;
+    const uint64_t *addresses = (const uint64_t *)(record + 1);
+    for (uint32_t i = 0; i < record->count && stack->count < FRAME_LIMIT; i++)
+        push_frame(s, stack, addresses[i]);
+    while (stack->own < stack->count && !own_source(&stack->frames[stack->own]))
+        stack->own++;
+    return stack;
+}
+
+const char *symbols_place(struct symbols *s, uint32_t id, char *out, size_t bytes)
+{
+    const struct symbol_stack *stack = symbols_stack(s, id);
+    out[0] = '\0';
+    if (stack->own < stack->count)
+        snprintf(out, bytes, "%s:%u", name_file(stack->frames[stack->own].file), stack->frames[stack->own].line);
+    else if (stack->count)
+        snprintf(out, bytes, "%s", stack->frames[0].text);
+    return out;
+}

@@ -1,0 +1,34 @@
+/* symbol.h - host stacks as functions, files and lines (elfutils libdw), inlined calls included.
+ *
+ * Looked up lazily and kept: each stack once. An object is used only when a file lies at its recorded path and carries the
+ * recorded build id; else its frames read "libfoo.so+0x1234". Nothing is fetched from the network.
+ */
+#ifndef ANALYZER_SYMBOL_H
+#define ANALYZER_SYMBOL_H
+
+#include "analyzer/capture_read.h"
+
+struct symbol_frame {
+    char *text;     /* "main block.cu:210", "main libfoo.so+0x1234", or "libfoo.so+0x1234"; never NULL */
+    char *function; /* NULL: unknown */
+    char *file;     /* as in the debug information; NULL: unknown */
+    unsigned line;  /* 0: unknown */
+    bool inlined;   /* into the frame that follows */
+};
+struct symbol_stack {
+    struct symbol_frame *frames; /* innermost first */
+    size_t count;
+    size_t own; /* index of the first frame that looks like the program's own source, not a library's header; `count`: none */
+};
+
+struct symbols;
+struct symbols *symbols_new(const struct capture *capture); /* NULL when memory runs out */
+void symbols_free(struct symbols *symbols);                 /* NULL is fine */
+/* The stack of id `stack`; an empty one for 0 and for what is not there. Lives as long as `symbols`. */
+const struct symbol_stack *symbols_stack(struct symbols *symbols, uint32_t stack);
+/* "block.cu:210" of the program's own frame, else the first frame's text, else "". Written to `out`; returns it. */
+const char *symbols_place(struct symbols *symbols, uint32_t stack, char *out, size_t bytes);
+/* How many recorded objects were not found, or were others than those that ran. */
+size_t symbols_missing(struct symbols *symbols);
+
+#endif

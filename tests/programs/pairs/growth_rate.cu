@@ -69,7 +69,7 @@ int main(void)
     CHECK(cudaGetLastError());
     CHECK(cudaDeviceSynchronize());
     CHECK(cudaMemcpy(host, balances, sizeof(host), cudaMemcpyDeviceToHost));
-    printf("growth_rate %.2f %.2f\n", host[0], host[ACCOUNTS - 1]);
+    printf("growth_rate %.3f %.3f\n", host[0], host[ACCOUNTS - 1]);
     CHECK(cudaFree(balances));
     CHECK(cudaFree(growth));
     CHECK(cudaFree(rates));

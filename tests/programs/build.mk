@@ -25,8 +25,9 @@ $(B)/programs/obj/%.o: $(PROGRAM_DIR)/%.c
 	$(call say,CC,$@) $(CC) $(PROGRAM_CFLAGS) $(PROGRAM_CPPFLAGS) -MMD -MP -c -o $@ $<
 
 # Directed roundings are computed by switching the mode of the host.
-$(B)/programs/obj/block/exact_host.o: PROGRAM_CFLAGS += -frounding-math
+$(B)/programs/obj/block/exact_host.o $(B)/programs/obj/ocean/bits_host.o: PROGRAM_CFLAGS += -frounding-math
 
 $(foreach v,ok $(PROGRAM_FAULTS) gelu,$(eval $(call cuda_program,block,$(v),block.cu,block_host.c exact_host.c)))
+$(foreach v,ok $(PROGRAM_FAULTS) approx,$(eval $(call cuda_program,ocean,$(v),ocean.cu,ocean_host.c bits_host.c)))
 
 -include $(shell find $(B)/programs/obj -name '*.d' 2>/dev/null)

@@ -1,0 +1,356 @@
+/* The device's description. */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "softgpu/context.h"
+#include "softgpu/device.h"
+
+enum { PCI_BUS = 1, PCI_DEVICE = 0, PCI_DOMAIN = 0, CLOCK_KHZ = 1410000, MEMORY_CLOCK_KHZ = 5001000, BUS_BITS = 256 };
+
+static struct device_limits limits;
+
+static void init_limits(void)
+{
+    /* From the highest capability downwards: the first row not above the device's applies. */
+    static const struct {
+        uint32_t capability, threads, blocks, shared_kib, optin_kib, reserved;
+    } rows[] = {
+        {120, 1536, 24, 100, 99, 1024}, {100, 2048, 32, 228, 227, 1024}, {90, 2048, 32, 228, 227, 1024},
+        {89, 1536, 24, 100, 99, 1024},  {87, 1536, 16, 164, 163, 1024},  {86, 1536, 16, 100, 99, 1024},
+        {80, 2048, 32, 164, 163, 1024}, {75, 1024, 16, 64, 64, 0},       {70, 2048, 32, 96, 96, 0},
+        {0, 2048, 32, 64, 48, 0},
+    };
+    size_t i = 0;
+    while (rows[i].capability > config_get()->capability)
+        i++;
+    limits = (struct device_limits){
+        .threads_per_sm = rows[i].threads,
+        .blocks_per_sm = rows[i].blocks,
+        .shared_per_sm = rows[i].shared_kib << 10,
+        .shared_per_block = 48 << 10,
+        .shared_per_block_optin = rows[i].optin_kib << 10,
+        .shared_reserved = rows[i].reserved,
+        .registers_per_sm = 65536,
+        .max_threads_per_block = 1024,
+        .max_block = {1024, 1024, 64},
+        .max_grid = {2147483647, 65535, 65535},
+    };
+}
+
+const struct device_limits *device_limits(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, init_limits);
+    return &limits;
+}
+
+static CUresult enter_device(CUdevice dev, const void *out)
+{
+    CUresult result = enter();
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!out)
+        return CUDA_ERROR_INVALID_VALUE;
+    return dev == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult cuDriverGetVersion(int *driverVersion)
+{
+    if (!driverVersion)
+        return CUDA_ERROR_INVALID_VALUE;
+    *driverVersion = CUDA_VERSION;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetCount(int *count)
+{
+    CUresult result = enter_device(0, count);
+    if (result == CUDA_SUCCESS)
+        *count = 1;
+    return result;
+}
+
+CUresult cuDeviceGet(CUdevice *device, int ordinal)
+{
+    CUresult result = enter_device(ordinal, device);
+    if (result == CUDA_SUCCESS)
+        *device = 0;
+    return result;
+}
+
+CUresult cuDeviceGetName(char *name, int len, CUdevice dev)
+{
+    CUresult result = enter_device(dev, name);
+    if (result == CUDA_SUCCESS && len <= 0)
+        result = CUDA_ERROR_INVALID_VALUE;
+    if (result == CUDA_SUCCESS)
+        snprintf(name, (size_t)len, "softgpu");
+    return result;
+}
+
+CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
+{
+    CUresult result = enter_device(dev, bytes);
+    if (result == CUDA_SUCCESS)
+        *bytes = config_get()->memory_bytes;
+    return result;
+}
+
+CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
+{
+    CUresult result = enter_device(dev, uuid);
+    if (result == CUDA_SUCCESS)
+        memcpy(uuid->bytes, "softgpu-device-0", sizeof uuid->bytes);
+    return result;
+}
+
+CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev)
+{
+    return cuDeviceGetUuid_v2(uuid, dev);
+}
+
+CUresult cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)
+{
+    CUresult result = enter_device(dev, pciBusId);
+    if (result == CUDA_SUCCESS && len < 13)
+        result = CUDA_ERROR_INVALID_VALUE;
+    if (result == CUDA_SUCCESS)
+        snprintf(pciBusId, (size_t)len, "%04X:%02X:%02X.0", PCI_DOMAIN, PCI_BUS, PCI_DEVICE);
+    return result;
+}
+
+CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId)
+{
+    CUresult result = enter_device(0, dev);
+    if (result != CUDA_SUCCESS)
+        return result;
+    unsigned domain = 0, bus, device;
+    if (!pciBusId ||
+        (sscanf(pciBusId, "%x:%x:%x", &domain, &bus, &device) != 3 && sscanf(pciBusId, "%x:%x", &bus, &device) != 2))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (domain != PCI_DOMAIN || bus != PCI_BUS || device != PCI_DEVICE)
+        return CUDA_ERROR_INVALID_DEVICE;
+    *dev = 0;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice dev)
+{
+    CUresult result = enter_device(dev, major);
+    if (result == CUDA_SUCCESS && !minor)
+        result = CUDA_ERROR_INVALID_VALUE;
+    if (result == CUDA_SUCCESS) {
+        *major = (int)(config_get()->capability / 10);
+        *minor = (int)(config_get()->capability % 10);
+    }
+    return result;
+}
+
+/* Textures and surfaces do not exist here: their limits read 0, as do all features that are absent. */
+static bool attribute(CUdevice_attribute a, int64_t *value)
+{
+    const struct device_limits *l = device_limits();
+    const struct config *c = config_get();
+    switch ((int)a) {
+    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+        *value = l->max_threads_per_block;
+        break;
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y:
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z:
+        *value = l->max_block[a - CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X];
+        break;
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X:
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y:
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z:
+        *value = l->max_grid[a - CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X];
+        break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK:
+        *value = l->shared_per_block;
+        break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
+        *value = l->shared_per_block_optin;
+        break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR:
+        *value = l->shared_per_sm;
+        break;
+    case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK:
+        *value = l->shared_reserved;
+        break;
+    case CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY:
+        *value = 65536;
+        break;
+    case CU_DEVICE_ATTRIBUTE_WARP_SIZE:
+        *value = DEVICE_WARP;
+        break;
+    case CU_DEVICE_ATTRIBUTE_MAX_PITCH:
+        *value = 2147483647;
+        break;
+    case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK:
+    case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR:
+        *value = l->registers_per_sm;
+        break;
+    case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
+        *value = CLOCK_KHZ;
+        break;
+    case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:
+        *value = MEMORY_CLOCK_KHZ;
+        break;
+    case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:
+        *value = BUS_BITS;
+        break;
+    case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:
+        *value = 4 << 20;
+        break;
+    case CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT:
+    case CU_DEVICE_ATTRIBUTE_SURFACE_ALIGNMENT:
+        *value = 512;
+        break;
+    case CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT:
+        *value = 32;
+        break;
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+        *value = c->sm_count;
+        break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+        *value = c->capability / 10;
+        break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+        *value = c->capability % 10;
+        break;
+    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
+        *value = l->threads_per_sm;
+        break;
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR:
+        *value = l->blocks_per_sm;
+        break;
+    case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT:
+        *value = 2;
+        break;
+    case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
+        *value = PCI_BUS;
+        break;
+    case CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO:
+        *value = 2;
+        break;
+    case CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT:
+        *value = 1;
+        break;
+    case CU_DEVICE_ATTRIBUTE_NUMA_ID:
+    case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID:
+        *value = -1;
+        break;
+    case CU_DEVICE_ATTRIBUTE_GPU_OVERLAP:
+    case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
+    case CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS:
+    case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
+    case CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_GLOBAL_L1_CACHE_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_LOCAL_L1_CACHE_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY:
+    case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS:
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_PREEMPTION_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
+    case CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH:
+    case CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED:
+        *value = 1;
+        break;
+    default:
+        if (a <= 0 || a >= CU_DEVICE_ATTRIBUTE_MAX)
+            return false;
+        *value = 0;
+    }
+    return true;
+}
+
+CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev)
+{
+    CUresult result = enter_device(dev, pi);
+    int64_t value;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!attribute(attrib, &value))
+        return CUDA_ERROR_INVALID_VALUE;
+    *pi = (int)value;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetProperties(CUdevprop *prop, CUdevice dev)
+{
+    CUresult result = enter_device(dev, prop);
+    if (result != CUDA_SUCCESS)
+        return result;
+    const struct device_limits *l = device_limits();
+    *prop = (CUdevprop){
+        .maxThreadsPerBlock = (int)l->max_threads_per_block,
+        .sharedMemPerBlock = (int)l->shared_per_block,
+        .totalConstantMemory = 65536,
+        .SIMDWidth = DEVICE_WARP,
+        .memPitch = 2147483647,
+        .regsPerBlock = (int)l->registers_per_sm,
+        .clockRate = CLOCK_KHZ,
+        .textureAlign = 512,
+    };
+    for (int i = 0; i < 3; i++) {
+        prop->maxThreadsDim[i] = (int)l->max_block[i];
+        prop->maxGridSize[i] = (int)l->max_grid[i];
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUdevice dev)
+{
+    CUresult result = enter_device(dev, pi);
+    if (result == CUDA_SUCCESS)
+        *pi = 0;
+    return result;
+}
+
+CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInElements, CUarray_format format, unsigned numChannels,
+                                            CUdevice dev)
+{
+    CUresult result = enter_device(dev, maxWidthInElements);
+    if (result == CUDA_SUCCESS)
+        *maxWidthInElements = 0;
+    return result;
+}
+
+/* ---- peers: there is one device only ------------------------------------------------------------------------------
+ */
+
+CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev)
+{
+    CUresult result = enter_device(dev, canAccessPeer);
+    if (result == CUDA_SUCCESS && peerDev != 0)
+        result = CUDA_ERROR_INVALID_DEVICE;
+    if (result == CUDA_SUCCESS)
+        *canAccessPeer = 0;
+    return result;
+}
+
+CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib, CUdevice srcDevice, CUdevice dstDevice)
+{
+    CUresult result = enter_device(srcDevice, value);
+    /* Source and destination must differ, which they cannot here. */
+    return result == CUDA_SUCCESS ? CUDA_ERROR_INVALID_DEVICE : result;
+}
+
+/* ---- profiler control: there is nothing to switch ------------------------------------------------------------------
+ */
+
+CUresult cuProfilerStart(void)
+{
+    struct context *c;
+    return enter_context(&c);
+}
+
+CUresult cuProfilerStop(void)
+{
+    struct context *c;
+    return enter_context(&c);
+}

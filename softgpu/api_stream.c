@@ -1,0 +1,303 @@
+/* Streams. */
+#include "softgpu/context.h"
+#include "softgpu/pool.h"
+
+enum { GREATEST_PRIORITY = -5, LEAST_PRIORITY = 0 };
+
+/* The stream of a handle; what it returns with an error of the context still names the stream, for queries and ends. */
+static CUresult enter_stream(CUstream handle, struct stream **out)
+{
+    struct context *c;
+    *out = NULL;
+    CUresult result = enter_context(&c);
+    if (!c)
+        return result;
+    CUresult found = context_stream(c, handle, out);
+    return result == CUDA_SUCCESS ? found : result;
+}
+
+CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)
+{
+    struct context *c;
+    CUresult result = enter_context(&c);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!phStream || (flags & ~(unsigned)CU_STREAM_NON_BLOCKING))
+        return CUDA_ERROR_INVALID_VALUE;
+    /* Out of range is clamped, as documented. */
+    if (priority < GREATEST_PRIORITY)
+        priority = GREATEST_PRIORITY;
+    if (priority > LEAST_PRIORITY)
+        priority = LEAST_PRIORITY;
+    struct stream *s = engine_stream_new(c, flags, priority);
+    if (!s)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!handle_add(s, HANDLE_STREAM)) {
+        engine_stream_close(s);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *phStream = (CUstream)s;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags)
+{
+    return cuStreamCreateWithPriority(phStream, Flags, 0);
+}
+
+CUresult cuStreamDestroy_v2(CUstream hStream)
+{
+    CUresult result = enter();
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!handle_remove(hStream, HANDLE_STREAM))
+        return CUDA_ERROR_INVALID_HANDLE;
+    struct stream *s = (struct stream *)hStream;
+    CUresult error = context_error(s->context);
+    engine_stream_close(s);
+    return error;
+}
+
+CUresult cuStreamDestroy(CUstream hStream)
+{
+    return cuStreamDestroy_v2(hStream);
+}
+
+CUresult cuStreamQuery(CUstream hStream)
+{
+    struct stream *s;
+    CUresult result = enter_stream(hStream, &s);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (engine_stream_busy(s))
+        return CUDA_ERROR_NOT_READY;
+    return context_error(s->context);
+}
+
+CUresult cuStreamQuery_ptsz(CUstream hStream)
+{
+    return cuStreamQuery(per_thread(hStream));
+}
+
+CUresult cuStreamSynchronize(CUstream hStream)
+{
+    struct stream *s;
+    CUresult result = enter_stream(hStream, &s);
+    if (!s)
+        return result;
+    /* The legacy stream is done when the blocking streams are: its next operation would wait for them. */
+    CUresult waited = s->legacy ? engine_wait_blocking(s->context) : engine_wait_stream(s);
+    if (waited != CUDA_SUCCESS)
+        return waited;
+    context_flush(s->context);
+    pool_trim_idle();
+    return context_error(s->context);
+}
+
+CUresult cuStreamSynchronize_ptsz(CUstream hStream)
+{
+    return cuStreamSynchronize(per_thread(hStream));
+}
+
+CUresult cuStreamGetPriority(CUstream hStream, int *priority)
+{
+    struct stream *s;
+    CUresult result = enter_stream(hStream, &s);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!priority)
+        return CUDA_ERROR_INVALID_VALUE;
+    *priority = s->priority;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetPriority_ptsz(CUstream hStream, int *priority)
+{
+    return cuStreamGetPriority(per_thread(hStream), priority);
+}
+
+CUresult cuStreamGetFlags(CUstream hStream, unsigned int *flags)
+{
+    struct stream *s;
+    CUresult result = enter_stream(hStream, &s);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    *flags = s->flags;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetFlags_ptsz(CUstream hStream, unsigned int *flags)
+{
+    return cuStreamGetFlags(per_thread(hStream), flags);
+}
+
+CUresult cuStreamGetId(CUstream hStream, unsigned long long *streamId)
+{
+    struct stream *s;
+    CUresult result = enter_stream(hStream, &s);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!streamId)
+        return CUDA_ERROR_INVALID_VALUE;
+    *streamId = s->id;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetId_ptsz(CUstream hStream, unsigned long long *streamId)
+{
+    return cuStreamGetId(per_thread(hStream), streamId);
+}
+
+CUresult cuStreamGetDevice(CUstream hStream, CUdevice *device)
+{
+    struct stream *s;
+    CUresult result = enter_stream(hStream, &s);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!device)
+        return CUDA_ERROR_INVALID_VALUE;
+    *device = 0;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetDevice_ptsz(CUstream hStream, CUdevice *device)
+{
+    return cuStreamGetDevice(per_thread(hStream), device);
+}
+
+CUresult cuStreamGetCtx(CUstream hStream, CUcontext *pctx)
+{
+    struct stream *s;
+    CUresult result = enter_stream(hStream, &s);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!pctx)
+        return CUDA_ERROR_INVALID_VALUE;
+    *pctx = (CUcontext)s->context;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetCtx_ptsz(CUstream hStream, CUcontext *pctx)
+{
+    return cuStreamGetCtx(per_thread(hStream), pctx);
+}
+
+CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx)
+{
+    CUresult result = cuStreamGetCtx(hStream, pCtx);
+    if (result == CUDA_SUCCESS && pGreenCtx)
+        *pGreenCtx = NULL;
+    return result;
+}
+
+CUresult cuStreamGetCtx_v2_ptsz(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx)
+{
+    return cuStreamGetCtx_v2(per_thread(hStream), pCtx, pGreenCtx);
+}
+
+CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
+{
+    struct stream *s;
+    CUresult result = enter_stream(hStream, &s);
+    if (result == CUDA_SUCCESS && !dptr)
+        result = CUDA_ERROR_INVALID_VALUE;
+    return result;
+}
+
+CUresult cuStreamAttachMemAsync_ptsz(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
+{
+    return cuStreamAttachMemAsync(per_thread(hStream), dptr, length, flags);
+}
+
+CUresult cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream)
+{
+    struct stream *to, *from;
+    CUresult result = enter_stream(dstStream, &to);
+    return result == CUDA_SUCCESS ? enter_stream(srcStream, &from) : result;
+}
+
+CUresult cuStreamCopyAttributes_ptsz(CUstream dst, CUstream src)
+{
+    return cuStreamCopyAttributes(per_thread(dst), per_thread(src));
+}
+
+/* ---- capture: streams never capture here --------------------------------------------------------------------------
+ */
+
+static CUresult not_capturing(CUstream hStream, CUstreamCaptureStatus *status, cuuint64_t *id)
+{
+    struct stream *s;
+    CUresult result = enter_stream(hStream, &s);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!status)
+        return CUDA_ERROR_INVALID_VALUE;
+    *status = CU_STREAM_CAPTURE_STATUS_NONE;
+    if (id)
+        *id = 0;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus)
+{
+    return not_capturing(hStream, captureStatus, NULL);
+}
+
+CUresult cuStreamIsCapturing_ptsz(CUstream hStream, CUstreamCaptureStatus *captureStatus)
+{
+    return not_capturing(per_thread(hStream), captureStatus, NULL);
+}
+
+CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out)
+{
+    return not_capturing(hStream, captureStatus_out, id_out);
+}
+
+CUresult cuStreamGetCaptureInfo_ptsz(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out)
+{
+    return not_capturing(per_thread(hStream), captureStatus_out, id_out);
+}
+
+CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
+                                   CUgraph *graph_out, const CUgraphNode **dependencies_out,
+                                   size_t *numDependencies_out)
+{
+    return not_capturing(hStream, captureStatus_out, id_out);
+}
+
+CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
+                                        CUgraph *graph_out, const CUgraphNode **dependencies_out,
+                                        size_t *numDependencies_out)
+{
+    return not_capturing(per_thread(hStream), captureStatus_out, id_out);
+}
+
+CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
+                                   CUgraph *graph_out, const CUgraphNode **dependencies_out,
+                                   const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out)
+{
+    return not_capturing(hStream, captureStatus_out, id_out);
+}
+
+CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
+                                        CUgraph *graph_out, const CUgraphNode **dependencies_out,
+                                        const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out)
+{
+    return not_capturing(per_thread(hStream), captureStatus_out, id_out);
+}
+
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
+{
+    static _Thread_local CUstreamCaptureMode current = CU_STREAM_CAPTURE_MODE_GLOBAL;
+    CUresult result = enter();
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!mode || (unsigned)*mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUstreamCaptureMode before = current;
+    current = *mode;
+    *mode = before;
+    return CUDA_SUCCESS;
+}

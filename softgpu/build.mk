@@ -1,0 +1,34 @@
+# A CUDA device made of CPU: libcuda.so.1 on the PTX executor, and libcudart.so.13 on whatever libcuda.so.1 there is.
+SOFTGPU_DRIVER_SOURCES = $(sort $(filter-out softgpu/rt_%.c softgpu/runtime_stubs.c,$(wildcard softgpu/*.c)))
+SOFTGPU_RUNTIME_SOURCES = $(sort $(wildcard softgpu/rt_*.c) softgpu/runtime_stubs.c)
+SOFTGPU_DRIVER_OBJECTS = $(SOFTGPU_DRIVER_SOURCES:%.c=$(B)/obj/%.o)
+SOFTGPU_RUNTIME_OBJECTS = $(SOFTGPU_RUNTIME_SOURCES:%.c=$(B)/obj/%.o)
+SOFTGPU = $(B)/softgpu/libcuda.so.1 $(B)/softgpu/libcudart.so.13
+TARGETS += $(SOFTGPU)
+
+# Lists made from the toolkit's headers.
+SOFTGPU_NAMES = $(addprefix $(B)/gen/softgpu/,driver_names.h proc_table.h runtime_names.h)
+$(B)/gen/softgpu/driver_names.h: SOFTGPU_KIND = driver
+$(B)/gen/softgpu/proc_table.h: SOFTGPU_KIND = versions
+$(B)/gen/softgpu/runtime_names.h: SOFTGPU_KIND = runtime
+$(SOFTGPU_NAMES): softgpu/generate-names
+	@mkdir -p $(@D)
+	$(call say,GEN,$@) softgpu/generate-names $(SOFTGPU_KIND) $(CUDA_HOME)/include > $@.tmp && test -s $@.tmp && mv $@.tmp $@
+
+$(SOFTGPU_DRIVER_OBJECTS) $(SOFTGPU_RUNTIME_OBJECTS): $(SOFTGPU_NAMES)
+$(B)/obj/softgpu/%.o: EXTRA_CFLAGS = -I$(B)/gen
+
+# -Bsymbolic: their own tables must not bind to a tool that is preloaded. nodelete: worker threads run in the library.
+SOFTGPU_LDFLAGS = -shared -Wl,-Bsymbolic -Wl,-z,nodelete $(if $(SAN),,-Wl,-z,defs)
+
+$(B)/softgpu/libcuda.so.1: $(SOFTGPU_DRIVER_OBJECTS) $(B)/lib/libopsptx.a $(B)/lib/libcommon.a softgpu/libcuda.map
+	@mkdir -p $(@D)
+	$(call say,LD,$@) $(CC) $(SAN) $(SOFTGPU_LDFLAGS) -Wl,-soname,libcuda.so.1 -Wl,--version-script=softgpu/libcuda.map -o $@ \
+	  $(filter %.o %.a,$^) $(COMMON_LIBS) -lm -lpthread && ln -sf libcuda.so.1 $(@D)/libcuda.so
+
+$(B)/softgpu/libcudart.so.13: $(SOFTGPU_RUNTIME_OBJECTS) $(B)/lib/libcommon.a softgpu/libcudart.map
+	@mkdir -p $(@D)
+	$(call say,LD,$@) $(CC) $(SAN) $(SOFTGPU_LDFLAGS) -Wl,-soname,libcudart.so.13 -Wl,--version-script=softgpu/libcudart.map -o $@ \
+	  $(filter %.o %.a,$^) -ldl -lpthread && ln -sf libcudart.so.13 $(@D)/libcudart.so
+
+tidy: $(SOFTGPU_NAMES)

@@ -1,0 +1,100 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/hash.h"
+#include "common/map.h"
+#include "softgpu/driver.h"
+
+static struct config config;
+static char *log_path;
+static pthread_once_t config_once = PTHREAD_ONCE_INIT;
+
+/* A number with an optional suffix K, M, G or T (powers of 1024); `fallback` when unset, malformed or out of range. */
+static uint64_t config_number(const char *name, uint64_t fallback, uint64_t low, uint64_t high)
+{
+    const char *text = secure_getenv(name);
+    if (!text || *text < '0' || *text > '9')
+        return fallback;
+    char *end;
+    errno = 0;
+    uint64_t value = strtoull(text, &end, 10);
+    static const char suffixes[] = "KMGT";
+    const char *suffix = *end ? strchr(suffixes, *end & ~0x20) : NULL;
+    unsigned shift = suffix ? 10 * (unsigned)(suffix - suffixes + 1) : 0;
+    if (errno || (value << shift) >> shift != value)
+        return fallback;
+    value <<= shift;
+    return value < low || value > high ? fallback : value;
+}
+
+/* "8.6" or "86". */
+static uint32_t config_capability(uint32_t fallback)
+{
+    const char *text = secure_getenv("SOFTGPU_CC");
+    if (!text)
+        return fallback;
+    unsigned major = 0, minor = 0;
+    if (sscanf(text, "%2u.%1u", &major, &minor) == 2)
+        major = major * 10 + minor;
+    else if (sscanf(text, "%3u", &major) != 1)
+        return fallback;
+    return major >= 50 && major <= 129 ? major : fallback;
+}
+
+static void config_read(void)
+{
+    config.memory_bytes = config_number("SOFTGPU_MEMORY", UINT64_C(16) << 30, UINT64_C(64) << 20, UINT64_C(1) << 40);
+    config.memory_bytes &= ~((UINT64_C(2) << 20) - 1);
+    config.sm_count = (uint32_t)config_number("SOFTGPU_SMS", 16, 1, 1024);
+    config.workers = (uint32_t)config_number("SOFTGPU_WORKERS", 1, 1, 256);
+    config.capability = config_capability(86);
+    const char *variant = secure_getenv("SOFTGPU_VARIANT");
+    if (variant && *variant) {
+        config.variant = hash_bytes64(variant, strlen(variant));
+        config.variant += !config.variant;
+    }
+    const char *path = secure_getenv("SOFTGPU_LOG");
+    log_path = path && *path ? strdup(path) : NULL;
+}
+
+const struct config *config_get(void)
+{
+    pthread_once(&config_once, config_read);
+    return &config;
+}
+
+CUresult log_unsupported_part(const char *name, const char *detail)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static struct map seen;
+    config_get();
+    if (!log_path)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    char line[256];
+    int bytes = snprintf(line, sizeof line, "%s%s%s\n", name, *detail ? ": " : "", detail);
+    if (bytes >= (int)sizeof line)
+        bytes = sizeof line - 1;
+    uint64_t hash = hash_bytes64(line, (size_t)bytes), once;
+    pthread_mutex_lock(&lock);
+    bool fresh = !map_get(&seen, hash, &once) && map_put(&seen, hash, 1);
+    pthread_mutex_unlock(&lock);
+    if (fresh) {
+        int fd = open(log_path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+        if (fd >= 0) {
+            ssize_t written = write(fd, line, (size_t)bytes);
+            (void)written;
+            close(fd);
+        }
+    }
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult log_unsupported(const char *name)
+{
+    return log_unsupported_part(name, "");
+}

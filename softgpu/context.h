@@ -1,0 +1,63 @@
+/* context.h - contexts, the primary one included, and what belongs to them. */
+#ifndef SOFTGPU_CONTEXT_H
+#define SOFTGPU_CONTEXT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "common/buf.h"
+#include "softgpu/engine.h"
+
+enum { LIMIT_COUNT = CU_LIMIT_MAX };
+
+struct module;
+struct context {
+    uint64_t id;
+    bool primary;
+    atomic_bool alive; /* false: destroyed, or the primary one not retained */
+    atomic_int error;  /* CUresult, sticky */
+    unsigned flags;
+    unsigned retains; /* of the primary context */
+    size_t limits[LIMIT_COUNT];
+    CUfunc_cache cache_config;
+    struct stream *legacy;
+    struct stream *streams; /* all, by next_in_context; under the engine's lock */
+    struct module *modules; /* by next; under context_lock() */
+    pthread_mutex_t print_lock;
+    struct buf print_out, print_err; /* device printf and assert text, until the next synchronisation */
+    uint64_t generation;             /* counts how often it was torn down; under context_lock() */
+    struct context *next;            /* of all contexts ever made; freed never, since handles to them may live on */
+};
+
+void context_lock(void); /* contexts, modules, libraries */
+void context_unlock(void);
+
+struct context *context_current(void); /* of this thread; may be NULL or destroyed */
+struct context *context_primary(void);
+/* A live context from a handle (NULL: the current one). */
+CUresult context_from(CUcontext handle, struct context **out);
+struct context *context_all(void);
+
+/* Records an error of the device; the first one stays. */
+void context_fail(struct context *context, CUresult error);
+CUresult context_error(const struct context *context);
+
+/* Device output waits here until the program synchronises. */
+void context_print(struct context *context, const char *text, size_t bytes);
+void context_flush(struct context *context);
+
+/* The stream a handle means in the current context: NULL and CU_STREAM_LEGACY, CU_STREAM_PER_THREAD, or a live stream.
+ */
+CUresult context_stream(struct context *context, CUstream handle, struct stream **out);
+/* Stack of current contexts of the calling thread. */
+CUresult context_push(struct context *context);
+struct context *context_pop(void);                     /* NULL when empty */
+CUresult context_set_current(struct context *context); /* NULL pops */
+
+struct context *context_create(unsigned flags); /* live and a handle; NULL when memory is out */
+/* Waits for its work, prints what is left, unloads modules, frees memory and streams. The primary context can live
+ * again. */
+void context_teardown(struct context *context);
+void context_revive(struct context *primary);
+
+#endif

@@ -1,0 +1,170 @@
+#include "softgpu/copy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "softgpu/memory.h"
+
+/* Copies from pageable memory up to this size are staged, as on a device: the caller may reuse its buffer at once. */
+enum { STAGED_BYTES = 64 << 10 };
+
+struct copy_op {
+    struct op op;
+    struct copy_box box;
+    struct fill_box fill;
+    void *staged;
+};
+
+/* ---- checks --------------------------------------------------------------------------------------------------------
+ */
+
+static bool overflows(uint64_t start, uint64_t pitch, uint64_t slice, const struct copy_box *b)
+{
+    unsigned __int128 last =
+        (unsigned __int128)(b->depth - 1) * slice + (unsigned __int128)(b->height - 1) * pitch + b->width;
+    return last > UINT64_MAX - start;
+}
+
+static bool side_ok(uint64_t start, uint64_t pitch, uint64_t slice, enum copy_side side, bool write,
+                    const struct copy_box *b)
+{
+    if (overflows(start, pitch, slice, b))
+        return false;
+    bool known = memory_lookup(start, NULL);
+    if (!known)
+        return side != COPY_DEVICE && start && !pages_in_window(start);
+    for (uint64_t z = 0; z < b->depth; z++)
+        for (uint64_t y = 0; y < b->height; y++) {
+            /* Rows without gaps are one range; then the first row stands for all. */
+            uint64_t bytes = pitch == b->width ? b->width * b->height : b->width;
+            if (!memory_covers(start + z * slice + y * pitch, bytes, write))
+                return false;
+            if (pitch == b->width)
+                break;
+        }
+    return true;
+}
+
+CUresult copy_check(const struct copy_box *b)
+{
+    if (!b->width || !b->height || !b->depth)
+        return CUDA_SUCCESS;
+    if ((b->height > 1 && (b->to_pitch < b->width || b->from_pitch < b->width)))
+        return CUDA_ERROR_INVALID_VALUE;
+    return side_ok(b->to, b->to_pitch, b->to_slice, b->to_side, true, b) &&
+                   side_ok(b->from, b->from_pitch, b->from_slice, b->from_side, false, b)
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* ---- work ----------------------------------------------------------------------------------------------------------
+ */
+
+static void do_copy(const struct copy_box *b, const void *staged)
+{
+    bool flat = b->to_pitch == b->width && b->from_pitch == b->width;
+    uint64_t from = staged ? (uintptr_t)staged : b->from;
+    for (uint64_t z = 0; z < b->depth; z++)
+        for (uint64_t y = 0; y < b->height; y++) {
+            uint64_t bytes = flat ? b->width * b->height : b->width;
+            memory_copy(b->to + z * b->to_slice + y * b->to_pitch, from + z * b->from_slice + y * b->from_pitch, bytes);
+            if (flat)
+                break;
+        }
+}
+
+static void run_copy(struct op *op)
+{
+    struct copy_op *c = (struct copy_op *)op;
+    do_copy(&c->box, c->staged);
+}
+
+static void run_fill(struct op *op)
+{
+    const struct fill_box *b = &((struct copy_op *)op)->fill;
+    for (uint64_t y = 0; y < b->height; y++)
+        memory_fill(b->to + y * b->pitch, b->value, b->element, b->width);
+}
+
+static void drop_copy(struct op *op)
+{
+    free(((struct copy_op *)op)->staged);
+    free(op);
+}
+
+/* The bytes of a small source in pageable memory, taken at once. NULL when the source need not or cannot be staged. */
+static void *stage(const struct copy_box *b)
+{
+    if (b->width > STAGED_BYTES || b->height != 1 || b->depth != 1 || memory_lookup(b->from, NULL) ||
+        !memory_lookup(b->to, NULL))
+        return NULL;
+    void *copy = malloc(b->width);
+    if (copy)
+        memcpy(copy, (const void *)(uintptr_t)b->from, b->width);
+    return copy;
+}
+
+CUresult copy_submit(struct context *context, CUstream handle, const struct copy_box *box, bool wait)
+{
+    struct stream *s;
+    CUresult result = context_stream(context, handle, &s);
+    if (result == CUDA_SUCCESS)
+        result = copy_check(box);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (wait && engine_in_callback())
+        return CUDA_ERROR_NOT_PERMITTED;
+    bool empty = !box->width || !box->height || !box->depth;
+    if (empty && !wait)
+        return CUDA_SUCCESS;
+    struct copy_op *c = op_new(sizeof *c, empty ? NULL : run_copy, drop_copy);
+    if (!c)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    c->box = *box;
+    /* Asynchronous copies of pageable memory are only so in name, on a device as here: from it, the call returns when
+     * the bytes were taken; to it, when they have arrived. */
+    if (!wait && !(c->staged = stage(box)))
+        wait = !empty && (!memory_lookup(box->from, NULL) || !memory_lookup(box->to, NULL));
+    if (!wait)
+        return engine_submit_and_forget(s, &c->op);
+    result = engine_submit_and_wait(s, &c->op);
+    if (result == CUDA_SUCCESS) {
+        context_flush(s->context);
+        result = context_error(s->context);
+    }
+    return result;
+}
+
+CUresult fill_submit(struct context *context, CUstream handle, const struct fill_box *box, bool wait)
+{
+    struct stream *s;
+    CUresult result = context_stream(context, handle, &s);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (box->to % box->element || (box->height > 1 && box->pitch % box->element))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!box->width || !box->height)
+        return CUDA_SUCCESS;
+    if (box->width > UINT64_MAX / box->element || box->height > UINT32_MAX)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct copy_box check = {.width = box->width * box->element,
+                             .height = box->height,
+                             .depth = 1,
+                             .to = box->to,
+                             .to_pitch = box->height > 1 ? box->pitch : box->width * box->element,
+                             .to_side = COPY_DEVICE};
+    if (check.to_pitch < check.width || !side_ok(check.to, check.to_pitch, check.to_slice, check.to_side, true, &check))
+        return CUDA_ERROR_INVALID_VALUE;
+    struct copy_op *c = op_new(sizeof *c, run_fill, NULL);
+    if (!c)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    c->fill = *box;
+    /* A fill is asynchronous to the host even in its plain form, except where host memory is the target. */
+    struct allocation a;
+    bool host = memory_lookup(box->to, &a) && (a.kind == MEMORY_PINNED || a.kind == MEMORY_REGISTERED);
+    if (wait && host && !engine_in_callback()) {
+        result = engine_submit_and_wait(s, &c->op);
+        return result == CUDA_SUCCESS ? context_error(s->context) : result;
+    }
+    return engine_submit_and_forget(s, &c->op);
+}

@@ -1,0 +1,387 @@
+#include "softgpu/engine.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "softgpu/context.h"
+
+enum { IDLE_SECONDS = 1, SHUTDOWN_MS = 500 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t progress = PTHREAD_COND_INITIALIZER; /* an operation or a worker ended */
+static unsigned worker_count;
+static atomic_bool cancel;
+static uint64_t last_stream_id;
+static _Thread_local bool in_callback;
+
+void engine_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void engine_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+void engine_callback(bool entered)
+{
+    in_callback = entered;
+}
+
+bool engine_in_callback(void)
+{
+    return in_callback;
+}
+
+const atomic_bool *engine_cancel(void)
+{
+    return &cancel;
+}
+
+/* ---- operations -------------------------------------------------------------------------------------------------- */
+
+void *op_new(size_t bytes, void (*run)(struct op *op), void (*drop)(struct op *op))
+{
+    struct op *op = calloc(1, bytes);
+    if (op) {
+        op->run = run;
+        op->drop = drop;
+        atomic_init(&op->refs, 1);
+    }
+    return op;
+}
+
+struct op *op_ref(struct op *op)
+{
+    if (op)
+        atomic_fetch_add(&op->refs, 1);
+    return op;
+}
+
+static void drop_deps(struct op *op)
+{
+    for (size_t i = 0; i < op->dep_count; i++)
+        op_unref(op->deps[i]);
+    free(op->deps);
+    op->deps = NULL;
+    op->dep_count = 0;
+}
+
+void op_unref(struct op *op)
+{
+    if (!op || atomic_fetch_sub(&op->refs, 1) != 1)
+        return;
+    drop_deps(op);
+    if (op->drop)
+        op->drop(op);
+    else
+        free(op);
+}
+
+bool op_after(struct op *op, struct op *dependency)
+{
+    if (!dependency || atomic_load(&dependency->done))
+        return true;
+    struct op **deps = realloc(op->deps, (op->dep_count + 1) * sizeof *deps);
+    if (!deps)
+        return false;
+    deps[op->dep_count] = op_ref(dependency);
+    op->deps = deps;
+    op->dep_count++;
+    return true;
+}
+
+/* ---- workers ----------------------------------------------------------------------------------------------------- */
+
+static void free_stream(struct stream *s)
+{
+    op_unref(s->last);
+    pthread_cond_destroy(&s->wake);
+    free(s);
+}
+
+/* Runs the head of the queue, with the lock held on entry and exit. */
+static void run_head(struct stream *s)
+{
+    struct op *op = s->head;
+    for (size_t i = 0; i < op->dep_count; i++)
+        while (!atomic_load(&op->deps[i]->done))
+            pthread_cond_wait(&progress, &lock);
+    bool run = op->run && (op->always || !context_error(s->context));
+    engine_unlock();
+    if (run)
+        op->run(op);
+    op->finished_ns = state_now_ns();
+    engine_lock();
+    s->head = op->next;
+    if (!s->head)
+        s->tail = NULL;
+    op->next = NULL;
+    op->stream = NULL;
+    atomic_store(&op->done, true);
+    pthread_cond_broadcast(&progress);
+    drop_deps(op);
+    /* The last reference may free memory that needs other locks. */
+    engine_unlock();
+    op_unref(op);
+    engine_lock();
+}
+
+static void *worker_main(void *argument)
+{
+    struct stream *s = argument;
+    engine_lock();
+    for (;;) {
+        if (s->head) {
+            run_head(s);
+            continue;
+        }
+        if (s->destroyed)
+            break;
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec += IDLE_SECONDS;
+        if (pthread_cond_timedwait(&s->wake, &lock, &until) != 0 && !s->head)
+            break;
+    }
+    s->worker = false;
+    if (s->destroyed)
+        free_stream(s);
+    worker_count--;
+    pthread_cond_broadcast(&progress);
+    engine_unlock();
+    return NULL;
+}
+
+/* Starts the stream's worker, with every signal blocked: the program's handlers run on the program's threads only. */
+static bool start_worker(struct stream *s)
+{
+    sigset_t all, old;
+    pthread_attr_t attr;
+    pthread_t thread;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    pthread_attr_init(&attr);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    bool ok = pthread_create(&thread, &attr, worker_main, s) == 0;
+    pthread_attr_destroy(&attr);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (ok) {
+        s->worker = true;
+        worker_count++;
+    }
+    return ok;
+}
+
+/* ---- streams ----------------------------------------------------------------------------------------------------- */
+
+struct stream *engine_stream_new(struct context *context, unsigned flags, int priority)
+{
+    struct stream *s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    pthread_cond_init(&s->wake, NULL);
+    s->context = context;
+    s->flags = flags;
+    s->priority = priority;
+    engine_lock();
+    s->id = ++last_stream_id;
+    s->next_in_context = context->streams;
+    context->streams = s;
+    engine_unlock();
+    return s;
+}
+
+void engine_stream_close(struct stream *s)
+{
+    engine_lock();
+    for (struct stream **p = &s->context->streams; *p; p = &(*p)->next_in_context)
+        if (*p == s) {
+            *p = s->next_in_context;
+            break;
+        }
+    s->destroyed = true;
+    if (s->worker)
+        pthread_cond_signal(&s->wake);
+    else
+        free_stream(s);
+    engine_unlock();
+}
+
+/* The rules of the legacy stream: it waits for all blocking streams of its context, and they for it. */
+static bool add_implicit_deps(struct stream *s, struct op *op)
+{
+    if (s->flags & CU_STREAM_NON_BLOCKING)
+        return true;
+    if (!s->legacy)
+        return op_after(op, s->context->legacy->last);
+    for (struct stream *other = s->context->streams; other; other = other->next_in_context)
+        if (other != s && !(other->flags & CU_STREAM_NON_BLOCKING) && !op_after(op, other->last))
+            return false;
+    return true;
+}
+
+CUresult engine_submit(struct stream *s, struct op *op)
+{
+    engine_lock();
+    if (state_stopping()) {
+        engine_unlock();
+        return CUDA_ERROR_DEINITIALIZED;
+    }
+    if (!add_implicit_deps(s, op) || (!s->worker && !start_worker(s))) {
+        engine_unlock();
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    op->stream = s;
+    op_ref(op);
+    if (s->tail)
+        s->tail->next = op;
+    else
+        s->head = op;
+    s->tail = op;
+    struct op *before = s->last;
+    s->last = op_ref(op);
+    pthread_cond_signal(&s->wake);
+    engine_unlock();
+    op_unref(before);
+    return CUDA_SUCCESS;
+}
+
+CUresult engine_submit_and_forget(struct stream *s, struct op *op)
+{
+    CUresult result = engine_submit(s, op);
+    op_unref(op);
+    return result;
+}
+
+CUresult engine_submit_and_wait(struct stream *s, struct op *op)
+{
+    if (in_callback) {
+        op_unref(op);
+        return CUDA_ERROR_NOT_PERMITTED;
+    }
+    CUresult result = engine_submit(s, op);
+    if (result == CUDA_SUCCESS)
+        result = engine_wait(op);
+    op_unref(op);
+    return result;
+}
+
+/* ---- waiting ----------------------------------------------------------------------------------------------------- */
+
+static CUresult wait_locked(struct op *op)
+{
+    while (!atomic_load(&op->done)) {
+        if (state_stopping())
+            return CUDA_ERROR_DEINITIALIZED;
+        pthread_cond_wait(&progress, &lock);
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult engine_wait(struct op *op)
+{
+    if (!op || atomic_load(&op->done))
+        return CUDA_SUCCESS;
+    if (in_callback)
+        return CUDA_ERROR_NOT_PERMITTED;
+    engine_lock();
+    CUresult result = wait_locked(op);
+    engine_unlock();
+    return result;
+}
+
+CUresult engine_wait_stream(struct stream *s)
+{
+    engine_lock();
+    struct op *last = op_ref(s->last);
+    engine_unlock();
+    CUresult result = engine_wait(last);
+    op_unref(last);
+    return result;
+}
+
+static CUresult wait_streams(struct context *context, bool blocking_only)
+{
+    if (in_callback)
+        return CUDA_ERROR_NOT_PERMITTED;
+    CUresult result = CUDA_SUCCESS;
+    engine_lock();
+    /* Start again after each wait: the list may have changed meanwhile. What is submitted after the call began may be
+     * waited for, too, but a busy other thread must not keep this one for ever: each stream's newest operation is
+     * waited for once. */
+    uint64_t seen = UINT64_MAX;
+    for (;;) {
+        struct stream *next = NULL;
+        for (struct stream *s = context->streams; s; s = s->next_in_context)
+            if (s->id < seen && (!next || s->id > next->id) && !(blocking_only && s->flags & CU_STREAM_NON_BLOCKING))
+                next = s;
+        if (!next || result != CUDA_SUCCESS)
+            break;
+        seen = next->id;
+        struct op *last = op_ref(next->last);
+        if (last)
+            result = wait_locked(last);
+        engine_unlock();
+        op_unref(last);
+        engine_lock();
+    }
+    engine_unlock();
+    return result;
+}
+
+CUresult engine_wait_context(struct context *context)
+{
+    return wait_streams(context, false);
+}
+
+CUresult engine_wait_blocking(struct context *context)
+{
+    return wait_streams(context, true);
+}
+
+CUresult engine_wait_device(void)
+{
+    CUresult result = CUDA_SUCCESS;
+    for (struct context *c = context_all(); c && result == CUDA_SUCCESS; c = c->next)
+        result = engine_wait_context(c);
+    return result;
+}
+
+bool engine_stream_busy(struct stream *s)
+{
+    engine_lock();
+    bool busy = s->last && !atomic_load(&s->last->done);
+    engine_unlock();
+    return busy;
+}
+
+void engine_shutdown(void)
+{
+    atomic_store(&cancel, true);
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += SHUTDOWN_MS * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000L;
+    until.tv_nsec %= 1000000000L;
+    engine_lock();
+    for (struct context *c = context_all(); c; c = c->next) {
+        context_fail(c, CUDA_ERROR_DEINITIALIZED); /* what is queued is dropped */
+        for (struct stream *s = c->streams; s; s = s->next_in_context)
+            pthread_cond_broadcast(&s->wake);
+    }
+    pthread_cond_broadcast(&progress);
+    bool running = true;
+    while (running) {
+        running = false;
+        for (struct context *c = context_all(); c; c = c->next)
+            for (struct stream *s = c->streams; s; s = s->next_in_context)
+                running = running || s->head;
+        if (running && pthread_cond_timedwait(&progress, &lock, &until) != 0)
+            break;
+    }
+    engine_unlock();
+}

@@ -1,0 +1,190 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/fatbin.h"
+#include "softgpu/module.h"
+
+struct wrapper {
+    uint32_t magic, version;
+    const void *data;
+    void *file_or_list; /* version 2: NULL-terminated list of fat binaries to be linked together */
+};
+
+void jit_log_from(struct jit_log *log, unsigned count, const CUjit_option *options, void **values)
+{
+    *log = (struct jit_log){0};
+    for (unsigned i = 0; options && values && i < count; i++) {
+        switch (options[i]) {
+        case CU_JIT_ERROR_LOG_BUFFER:
+            log->error = values[i];
+            break;
+        case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES:
+            log->error_bytes = (unsigned)(uintptr_t)values[i];
+            log->error_used = (size_t *)&values[i];
+            break;
+        case CU_JIT_INFO_LOG_BUFFER:
+            log->info = values[i];
+            break;
+        case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES:
+            log->info_bytes = (unsigned)(uintptr_t)values[i];
+            log->info_used = (size_t *)&values[i];
+            break;
+        case CU_JIT_WALL_TIME: {
+            float none = 0;
+            values[i] = NULL;
+            memcpy(&values[i], &none, sizeof none);
+            break;
+        }
+        default: /* the others steer a compiler that is not here */
+            break;
+        }
+    }
+}
+
+static void jit_log_write(struct jit_log *log, const struct diag *diag)
+{
+    size_t used = 0;
+    if (log->error && log->error_bytes) {
+        int n = snprintf(log->error, log->error_bytes, "%s, line %u, column %u; error: %s\n%s%s", diag->where,
+                         diag->line, diag->column, diag->text, diag->excerpt, *diag->excerpt ? "\n" : "");
+        used = n < 0 ? 0 : (size_t)n < log->error_bytes ? (size_t)n : log->error_bytes - 1;
+    }
+    if (log->error_used)
+        *log->error_used = used;
+}
+
+/* The device's PTX compiler in the real driver tells these apart; here the executor's status and the text's target do.
+ */
+static CUresult load_error(enum status status)
+{
+    switch (status) {
+    case STATUS_NO_MEMORY:
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    case STATUS_NOT_FOUND:
+        return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    default:
+        return CUDA_ERROR_INVALID_PTX;
+    }
+}
+
+static CUresult parse(const char *text, size_t bytes, struct jit_log *log, struct image **out)
+{
+    struct diag diag = {.offset = -1};
+    struct image *image = calloc(1, sizeof *image);
+    if (!image)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    atomic_init(&image->refs, 1);
+    enum status status = ptx_module_load(text, bytes, "ptxas application ptx input", &image->ptx, &diag);
+    CUresult result = status == STATUS_OK ? CUDA_SUCCESS : load_error(status);
+    if (result == CUDA_SUCCESS) {
+        image->version = ptx_module_version(image->ptx);
+        if (image->version.target > config_get()->capability) {
+            snprintf(diag.where, sizeof diag.where, "ptxas application ptx input");
+            snprintf(diag.text, sizeof diag.text, "a program for sm_%u cannot be compiled for sm_%u",
+                     image->version.target, config_get()->capability);
+            result = CUDA_ERROR_INVALID_PTX;
+        }
+    } else if (status == STATUS_NOT_SUPPORTED) {
+        log_unsupported_part("PTX", diag.text);
+    }
+    if (result == CUDA_SUCCESS) {
+        *out = image;
+        return CUDA_SUCCESS;
+    }
+    jit_log_write(log, &diag);
+    image_unref(image);
+    return result;
+}
+
+static CUresult load_container(const void *data, struct jit_log *log, struct image **out)
+{
+    struct diag diag = {.offset = -1};
+    char *text = NULL;
+    size_t bytes = 0;
+    uint64_t size = fatbin_data_size(data);
+    if (!size)
+        return CUDA_ERROR_INVALID_IMAGE;
+    enum status status = fatbin_ptx(data, size, config_get()->capability, &text, &bytes, &diag);
+    if (status != STATUS_OK) {
+        jit_log_write(log, &diag);
+        return status == STATUS_BAD_INPUT ? CUDA_ERROR_INVALID_IMAGE : load_error(status);
+    }
+    CUresult result = parse(text, bytes, log, out);
+    free(text);
+    return result;
+}
+
+CUresult image_load(const void *data, struct jit_log *log, struct image **out)
+{
+    *out = NULL;
+    if (log->error && log->error_bytes)
+        log->error[0] = '\0';
+    if (log->info && log->info_bytes)
+        log->info[0] = '\0';
+    if (log->error_used)
+        *log->error_used = 0;
+    if (log->info_used)
+        *log->info_used = 0;
+    uint32_t magic;
+    memcpy(&magic, data, sizeof magic);
+    if (magic == FATBIN_MAGIC) {
+        const struct wrapper *w = data;
+        const void *const *list = w->file_or_list;
+        if (w->version == 2 && list && list[0] && list[1]) {
+            struct diag diag = {.offset = -1};
+            snprintf(diag.where, sizeof diag.where, "fatbin");
+            snprintf(diag.text, sizeof diag.text,
+                     "several images that must be linked together (-rdc) are not supported");
+            jit_log_write(log, &diag);
+            log_unsupported_part("cuLibraryLoadData", diag.text);
+            return CUDA_ERROR_NO_BINARY_FOR_GPU;
+        }
+        return load_container(w->version == 2 && list && list[0] ? list[0] : w->data, log, out);
+    }
+    if (magic == FATBIN_DATA_MAGIC)
+        return load_container(data, log, out);
+    if (!memcmp(data, "\177ELF", 4))
+        return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    const char *text = data;
+    size_t bytes = strlen(text);
+    return memmem(text, bytes, ".version", 8) ? parse(text, bytes, log, out) : CUDA_ERROR_INVALID_IMAGE;
+}
+
+struct image *image_ref(struct image *image)
+{
+    atomic_fetch_add(&image->refs, 1);
+    return image;
+}
+
+void image_unref(struct image *image)
+{
+    if (atomic_fetch_sub(&image->refs, 1) != 1)
+        return;
+    ptx_module_free(image->ptx);
+    free(image);
+}
+
+CUresult image_read_file(const char *path, char **out)
+{
+    FILE *f = fopen(path, "rbe");
+    if (!f)
+        return CUDA_ERROR_FILE_NOT_FOUND;
+    struct buf b = {0};
+    char chunk[65536];
+    size_t n;
+    while ((n = fread(chunk, 1, sizeof chunk, f)) > 0)
+        buf_append(&b, chunk, n);
+    fclose(f);
+    /* Room behind a short file, so that looking at magic numbers and headers stays inside. */
+    static const char zeros[16];
+    buf_append(&b, zeros, sizeof zeros);
+    if (b.failed) {
+        buf_free(&b);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *out = b.data;
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,220 @@
+#include "softgpu/launch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "softgpu/device.h"
+#include "softgpu/memory.h"
+
+struct launch_op {
+    struct op op;
+    struct context *context;
+    struct image *image; /* reference */
+    struct ptx_launch launch;
+    uint8_t *params;
+    uint64_t *variables;
+};
+
+CUresult launch_fault_error(enum ptx_fault_kind kind)
+{
+    switch (kind) {
+    case PTX_FAULT_MISALIGNED:
+        return CUDA_ERROR_MISALIGNED_ADDRESS;
+    case PTX_FAULT_ASSERT:
+        return CUDA_ERROR_ASSERT;
+    case PTX_FAULT_BAD_CALL:
+        return CUDA_ERROR_INVALID_PC;
+    case PTX_FAULT_STACK:
+        return CUDA_ERROR_HARDWARE_STACK_ERROR;
+    case PTX_FAULT_TRAP:
+    case PTX_FAULT_BARRIER:
+        return CUDA_ERROR_LAUNCH_FAILED;
+    default:
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
+    }
+}
+
+static CUresult run_error(const struct ptx_result *result)
+{
+    switch (result->status) {
+    case STATUS_OK:
+        return CUDA_SUCCESS;
+    case STATUS_FAULT:
+        return launch_fault_error(result->fault_count ? result->faults[0].kind : PTX_FAULT_TRAP);
+    case STATUS_LIMIT:
+        return CUDA_ERROR_LAUNCH_TIMEOUT;
+    case STATUS_CANCELLED:
+        return CUDA_ERROR_DEINITIALIZED;
+    default:
+        return CUDA_ERROR_LAUNCH_FAILED;
+    }
+}
+
+static void print(void *context, const char *text, size_t bytes)
+{
+    context_print(context, text, bytes);
+}
+
+static void run(struct op *op)
+{
+    struct launch_op *l = (struct launch_op *)op;
+    static const struct ptx_memory memory = {.find = memory_find};
+    struct ptx_result result;
+    struct diag diag = {.offset = -1};
+    l->launch.memory = &memory;
+    l->launch.cancel = engine_cancel();
+    l->launch.print = print;
+    l->launch.print_context = l->context;
+    ptx_run(&l->launch, &result, &diag);
+    CUresult error = run_error(&result);
+    if (error != CUDA_SUCCESS) {
+        char detail[768];
+        snprintf(detail, sizeof detail, "%s: %s %s", l->launch.kernel->name,
+                 result.fault_count ? ptx_fault_kind_name(result.faults[0].kind) : "failed", diag.text);
+        log_unsupported_part("launch", detail);
+        context_fail(l->context, error);
+    }
+    ptx_result_free(&result);
+}
+
+static void drop(struct op *op)
+{
+    struct launch_op *l = (struct launch_op *)op;
+    if (l->image)
+        image_unref(l->image);
+    free(l->variables);
+    free(l->params);
+    free(l);
+}
+
+/* ---- parameters ---------------------------------------------------------------------------------------------------
+ */
+
+static CUresult from_extra(void **extra, const void **data, size_t *bytes)
+{
+    *data = NULL;
+    *bytes = 0;
+    for (size_t i = 0; extra[i] != CU_LAUNCH_PARAM_END; i += 2) {
+        if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER)
+            *data = extra[i + 1];
+        else if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE && extra[i + 1])
+            *bytes = *(const size_t *)extra[i + 1];
+        else
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+    return CUDA_SUCCESS;
+}
+
+static CUresult pack(const struct launch *launch, const struct ptx_kernel *entry, uint8_t *out)
+{
+    if (!entry->param_count)
+        return launch->params && launch->extra ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    if (launch->params && launch->extra)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (launch->extra) {
+        const void *data;
+        size_t bytes;
+        CUresult result = from_extra(launch->extra, &data, &bytes);
+        if (result != CUDA_SUCCESS)
+            return result;
+        const struct ptx_param *last = &entry->params[entry->param_count - 1];
+        if (!data || bytes < last->offset + last->size)
+            return CUDA_ERROR_INVALID_VALUE;
+        memcpy(out, data, bytes < entry->param_bytes ? bytes : entry->param_bytes);
+        return CUDA_SUCCESS;
+    }
+    if (!launch->params)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (uint32_t i = 0; i < entry->param_count; i++) {
+        if (!launch->params[i])
+            return CUDA_ERROR_INVALID_VALUE;
+        memcpy(out + entry->params[i].offset, launch->params[i], entry->params[i].size);
+    }
+    return CUDA_SUCCESS;
+}
+
+/* ---- configuration ------------------------------------------------------------------------------------------------
+ */
+
+static uint64_t product(const uint32_t dims[3])
+{
+    return (uint64_t)dims[0] * dims[1] * dims[2];
+}
+
+static CUresult check_shared(const struct function *f, uint32_t dynamic)
+{
+    const struct device_limits *l = device_limits();
+    uint64_t allowed =
+        l->shared_per_block > f->entry->static_shared_bytes ? l->shared_per_block - f->entry->static_shared_bytes : 0;
+    if (f->max_dynamic_shared > 0 && (uint64_t)f->max_dynamic_shared > allowed)
+        allowed = (uint64_t)f->max_dynamic_shared;
+    return dynamic <= allowed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult check(const struct function *f, const struct launch *launch)
+{
+    const struct device_limits *l = device_limits();
+    for (int i = 0; i < 3; i++) {
+        if (!launch->grid[i] || launch->grid[i] > l->max_grid[i] || !launch->block[i] ||
+            launch->block[i] > l->max_block[i])
+            return CUDA_ERROR_INVALID_VALUE;
+        if (f->entry->required_block[0] &&
+            launch->block[i] != (f->entry->required_block[i] ? f->entry->required_block[i] : 1))
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+    uint64_t threads = product(launch->block);
+    if (threads > l->max_threads_per_block)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (threads > f->entry->max_threads)
+        return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+    CUresult result = check_shared(f, launch->dynamic_shared);
+    if (result == CUDA_SUCCESS && launch->cooperative) {
+        int resident = 0;
+        result =
+            cuOccupancyMaxActiveBlocksPerMultiprocessor(&resident, (CUfunction)f, (int)threads, launch->dynamic_shared);
+        if (result == CUDA_SUCCESS && product(launch->grid) > (uint64_t)resident * config_get()->sm_count)
+            result = CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+    }
+    return result;
+}
+
+CUresult launch_submit(struct context *context, struct function *f, struct stream *stream, const struct launch *launch)
+{
+    static uint64_t last_launch;
+    const struct ptx_kernel *entry = f->entry;
+    if (stream->context != f->module->context)
+        return CUDA_ERROR_INVALID_HANDLE;
+    CUresult result = check(f, launch);
+    if (result != CUDA_SUCCESS)
+        return result;
+    struct launch_op *l = op_new(sizeof *l, run, drop);
+    if (!l)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    size_t variables = ptx_module_variable_count(f->module->image->ptx);
+    l->context = stream->context;
+    l->image = image_ref(f->module->image);
+    l->params = calloc(1, entry->param_bytes + 1);
+    l->variables = calloc(variables + 1, sizeof *l->variables);
+    result = l->params && l->variables ? pack(launch, entry, l->params) : CUDA_ERROR_OUT_OF_MEMORY;
+    if (result != CUDA_SUCCESS) {
+        op_unref(&l->op);
+        return result;
+    }
+    memcpy(l->variables, f->module->variables, variables * sizeof *l->variables);
+    l->launch = (struct ptx_launch){
+        .module = f->module->image->ptx,
+        .kernel = entry,
+        .dynamic_shared_bytes = launch->dynamic_shared,
+        .params = l->params,
+        .variables = l->variables,
+        .cooperative = launch->cooperative,
+        .seed = config_get()->variant,
+        .workers = config_get()->workers,
+        .launch_id = __atomic_add_fetch(&last_launch, 1, __ATOMIC_RELAXED),
+        .sm_count = config_get()->sm_count,
+    };
+    memcpy(l->launch.grid, launch->grid, sizeof launch->grid);
+    memcpy(l->launch.block, launch->block, sizeof launch->block);
+    return engine_submit_and_forget(stream, &l->op);
+}

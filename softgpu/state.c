@@ -1,0 +1,83 @@
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "softgpu/context.h"
+#include "softgpu/engine.h"
+#include "softgpu/memory.h"
+
+static atomic_bool initialised, stopping, forked;
+static pthread_once_t init_once = PTHREAD_ONCE_INIT;
+static CUresult init_result;
+
+/* The child of a fork has none of the worker threads and may have inherited locks that nobody will release. A device
+ * that was in use cannot be used there, as on the real driver; one that was not is set up by the child's own cuInit. */
+static void after_fork_in_child(void)
+{
+    atomic_store(&forked, true);
+}
+
+static void init_device(void)
+{
+    if (!memory_init() || !context_primary()) {
+        init_result = CUDA_ERROR_OUT_OF_MEMORY;
+        return;
+    }
+    pthread_atfork(NULL, NULL, after_fork_in_child);
+    atomic_store(&initialised, true);
+}
+
+CUresult cuInit(unsigned int Flags)
+{
+    if (atomic_load(&stopping))
+        return CUDA_ERROR_DEINITIALIZED;
+    if (atomic_load(&forked))
+        return CUDA_ERROR_NOT_INITIALIZED;
+    if (Flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_once(&init_once, init_device);
+    return init_result;
+}
+
+CUresult enter(void)
+{
+    if (atomic_load(&stopping))
+        return CUDA_ERROR_DEINITIALIZED;
+    return !atomic_load(&initialised) || atomic_load(&forked) ? CUDA_ERROR_NOT_INITIALIZED : CUDA_SUCCESS;
+}
+
+bool state_stopping(void)
+{
+    return atomic_load(&stopping);
+}
+
+uint64_t state_now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+CUresult enter_context(struct context **out)
+{
+    *out = NULL;
+    CUresult result = enter();
+    if (result != CUDA_SUCCESS)
+        return result;
+    struct context *c = context_current();
+    if (!c)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (!atomic_load(&c->alive))
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    *out = c;
+    return context_error(c);
+}
+
+/* Runs after main() and the program's own exit handlers. */
+__attribute__((destructor)) static void state_exit(void)
+{
+    if (!atomic_load(&initialised) || atomic_load(&forked))
+        return;
+    atomic_store(&stopping, true);
+    engine_shutdown();
+}

@@ -22,12 +22,42 @@ endef
 
 $(B)/programs/obj/%.o: $(PROGRAM_DIR)/%.c
 	@mkdir -p $(@D)
-	$(call say,CC,$@) $(CC) $(PROGRAM_CFLAGS) $(PROGRAM_CPPFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC,$@) $(CC) $(PROGRAM_CFLAGS) -D_GNU_SOURCE $(PROGRAM_CPPFLAGS) -MMD -MP -c -o $@ $<
 
 # Directed roundings are computed by switching the mode of the host.
 $(B)/programs/obj/block/exact_host.o $(B)/programs/obj/ocean/bits_host.o: PROGRAM_CFLAGS += -frounding-math
 
 $(foreach v,ok $(PROGRAM_FAULTS) gelu,$(eval $(call cuda_program,block,$(v),block.cu,block_host.c exact_host.c)))
 $(foreach v,ok $(PROGRAM_FAULTS) approx,$(eval $(call cuda_program,ocean,$(v),ocean.cu,ocean_host.c bits_host.c)))
+
+# $(call driver_program,VARIANT): one program for all variants, which loads the PTX beside it.
+define driver_program
+PROGRAMS += $(B)/programs/driver_$(1)
+$(B)/programs/driver_$(1): $(B)/programs/obj/driver/driver_api.o $(B)/programs/driver_$(1).ptx
+	$$(call say,LD,$$@) $$(CC) -o $$@ $$< -L$$(CUDA_HOME)/lib64/stubs -lcuda -lm
+$(B)/programs/driver_$(1).ptx: $(PROGRAM_DIR)/driver/driver_kernel.cu
+	@mkdir -p $$(@D)
+	$$(call say,NVCC,$$@) $$(NVCC) -O2 -lineinfo -ptx $(if $(filter-out ok,$(1)),-DFAULT_$(call upper,$(1))) -o $$@ $$<
+endef
+
+$(foreach v,ok tail_write read,$(eval $(call driver_program,$(v))))
+
+# $(call nvrtc_program,VARIANT): the kernel's source is inside the program.
+define nvrtc_program
+PROGRAMS += $(B)/programs/nvrtc_$(1)
+$(B)/programs/nvrtc_$(1): $(PROGRAM_DIR)/nvrtc/nvrtc_api.c $(PROGRAM_DIR)/nvrtc/nvrtc_kernel.cu
+	@mkdir -p $$(@D)
+	$$(call say,CC,$$@) $$(CC) $$(PROGRAM_CFLAGS) -isystem $$(CUDA_HOME)/include -Wa,-I$(PROGRAM_DIR)/nvrtc \
+	  $(if $(filter-out ok,$(1)),-DFAULT_$(call upper,$(1))) -o $$@ $$< -L$$(CUDA_HOME)/lib64 -lnvrtc \
+	  -Wl,-rpath,$$(CUDA_HOME)/lib64 -L$$(CUDA_HOME)/lib64/stubs -lcuda
+endef
+
+$(foreach v,ok tail_write,$(eval $(call nvrtc_program,$(v))))
+
+$(B)/programs/obj/driver/driver_api.o: PROGRAM_CPPFLAGS = -isystem $(CUDA_HOME)/include
+
+PROGRAMS += $(B)/programs/plain
+$(B)/programs/plain: $(B)/programs/obj/plain/plain.o
+	$(call say,LD,$@) $(CC) -o $@ $< -lpthread -ldl
 
 -include $(shell find $(B)/programs/obj -name '*.d' 2>/dev/null)

@@ -487,8 +487,8 @@ static const struct {
     const char *name;
     shape dims;
 } sizes[] = {
-    {"small", {2, 6, 20, 4, 24, 37}},
-    {"medium", {3, 10, 25, 5, 40, 61}},
+    {"small", {2, 6, 40, 4, 24, 37}},
+    {"medium", {3, 10, 34, 2, 40, 61}},
     {"large", {4, 33, 60, 4, 120, 203}},
 };
 

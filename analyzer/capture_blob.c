@@ -9,7 +9,7 @@
 #include <zstd.h>
 
 #include "analyzer/capture_read.h"
-#include "analyzer/diag.h"
+#include "common/diag.h"
 
 static enum status read_whole(const char *path, uint8_t **out, size_t *out_bytes, struct diag *diag)
 {

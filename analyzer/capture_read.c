@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "analyzer/capture_check.h"
-#include "analyzer/diag.h"
+#include "common/diag.h"
 
 /* A segment above this is not one of ours: the shim starts a new one long before. */
 #define SEGMENT_LIMIT (UINT64_C(4) << 30)

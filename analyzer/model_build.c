@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/diag.h"
+#include "common/diag.h"
 #include "analyzer/model.h"
 #include "analyzer/name.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/diag.h"
+#include "common/diag.h"
 
 enum option_type { FLAG, NUMBER, TEXT };
 struct option_row {

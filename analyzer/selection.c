@@ -1,6 +1,6 @@
 #include "analyzer/selection.h"
 
-#include "analyzer/diag.h"
+#include "common/diag.h"
 
 enum status selection_start(const struct options *o, struct selection *out, struct diag *diag)
 {

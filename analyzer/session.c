@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "analyzer/diag.h"
+#include "common/diag.h"
 #include "analyzer/store.h"
 
 enum status session_adopt(struct capture *capture, struct session *s, struct diag *diag)

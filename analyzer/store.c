@@ -11,7 +11,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "analyzer/diag.h"
+#include "common/diag.h"
 
 enum { STORE_VERSION = 1 };
 #define STORE_LIMIT ((off_t)1 << 30)

@@ -1,5 +1,5 @@
 # What both sides need: buffers, maps, hashes, the fat binary reader.
-COMMON_SOURCES = common/buf.c common/map.c common/hash.c common/fatbin.c
+COMMON_SOURCES = common/diag.c common/buf.c common/map.c common/hash.c common/fatbin.c
 $(eval $(call archive,libcommon,$(COMMON_SOURCES)))
 COMMON = $(B)/lib/libcommon.a
 COMMON_LIBS = -l:libzstd.a -l:liblz4.a

@@ -1,6 +1,6 @@
 /* diag.h - fills a struct diag. One line each, never longer than its members. */
-#ifndef ANALYZER_DIAG_H
-#define ANALYZER_DIAG_H
+#ifndef COMMON_DIAG_H
+#define COMMON_DIAG_H
 
 #include <opsdebug/status.h>
 

@@ -1,0 +1,70 @@
+#include <stdio.h>
+#include <unistd.h>
+
+#include "analyzer/commands.h"
+#include "analyzer/report.h"
+#include "analyzer/store.h"
+#include "analyzer/text.h"
+#include "analyzer/verify.h"
+
+static void show_progress(void *context, size_t done, size_t of)
+{
+    fprintf(stderr, "\rlaunch %zu of %zu%s", done, of, done == of ? "\n" : "");
+}
+
+static uint32_t default_jobs(void)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n < 1 ? 1 : n > 256 ? 256 : (uint32_t)n;
+}
+
+static enum status judge(struct session *s, const struct options *options, struct selection *selection, struct diag *diag)
+{
+    struct verify_options how = {
+        .workers = options->jobs ? (uint32_t)(options->jobs > 256 ? 256 : options->jobs) : default_jobs(),
+        .instruction_limit = options->budget * 1000000,
+        .progress = isatty(STDERR_FILENO) ? show_progress : NULL,
+    };
+    judgements_free(&s->judgements);
+    s->store_problem[0] = '\0';
+    enum status status = verify_capture(s->model, selection, &how, &s->judgements, diag);
+    if (status)
+        return status;
+    struct diag problem;
+    if (store_write(s->model, &s->judgements, &problem))
+        snprintf(s->store_problem, sizeof s->store_problem, "the verdict is not kept: %.200s", problem.text);
+    return STATUS_OK;
+}
+
+int cmd_verify(const struct options *options)
+{
+    struct session s;
+    struct selection selection;
+    struct diag diag;
+    if (options->argument_count != 1)
+        return command_usage("verify wants one capture (ops-debug verify --help)");
+    enum status status = selection_start(options, &selection, &diag);
+    if (status)
+        return command_fail(status, &diag);
+    status = session_open(options->arguments[0], &s, &diag);
+    if (status) {
+        selection_end(&selection);
+        return command_fail(status, &diag);
+    }
+    int code;
+    status = judge(&s, options, &selection, &diag);
+    if (status) {
+        code = command_fail(status, &diag);
+    } else {
+        session_classify(&s);
+        code = findings_serious(&s.findings) ? EXIT_FINDINGS : EXIT_NOTHING;
+        bool color = text_wants_color(options->color, stdout);
+        if (!options->json)
+            report_text(stdout, &s, (struct report_style){.verbose = options->verbose, .color = color, .brief = true});
+        else if (!report_json(stdout, &s))
+            code = EXIT_INTERNAL;
+    }
+    selection_end(&selection);
+    session_close(&s);
+    return code;
+}

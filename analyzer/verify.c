@@ -1,0 +1,176 @@
+#include "analyzer/verify.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/diag.h"
+
+/* Decompressed contents kept between launches. */
+#define BLOB_BUDGET (UINT64_C(1) << 30)
+/* A module's image above this is refused: no known library's is near. */
+#define IMAGE_LIMIT (UINT64_C(1) << 30)
+
+/* ---- modules ---- */
+
+static const char *load_reason(enum status status)
+{
+    switch (status) {
+    case STATUS_NOT_FOUND:
+        return "no-ptx";
+    case STATUS_NOT_SUPPORTED:
+        return "unsupported";
+    case STATUS_NO_MEMORY:
+        return "no-memory";
+    default:
+        return "bad-ptx";
+    }
+}
+
+static void load_module(struct verify *v, const struct cap_module *record, struct verify_module *m)
+{
+    struct hash128 hash = {record->hash_low, record->hash_high};
+    struct diag diag = {.text = ""};
+    uint8_t *image;
+    size_t bytes;
+    if (record->kind == CAP_MODULE_CUBIN || (hash.low == 0 && hash.high == 0)) {
+        m->reason = "no-ptx";
+        return;
+    }
+    if (capture_blob(v->model->capture, hash, IMAGE_LIMIT, &image, &bytes, &diag)) {
+        m->reason = "no-image";
+        m->detail = strdup(diag.text);
+        return;
+    }
+    char name[32];
+    snprintf(name, sizeof name, "module %u", record->id);
+    enum status status = reference_module_open(image, bytes, v->sm, name, &m->module, &diag);
+    free(image);
+    if (status) {
+        m->reason = load_reason(status);
+        m->detail = strdup(diag.text);
+    }
+}
+
+const struct verify_module *verify_module_of(struct verify *v, const struct model_launch *l)
+{
+    static const struct verify_module none = {.reason = "no-ptx"};
+    static const struct verify_module no_memory = {.reason = "no-memory"};
+    uint64_t at;
+    if (!l->kernel->module)
+        return &none;
+    uint32_t id = l->kernel->module->id;
+    if (map_get(&v->module_index, id, &at))
+        return &v->modules[at];
+    struct verify_module *more = realloc(v->modules, (v->module_count + 1) * sizeof *more);
+    if (more)
+        v->modules = more;
+    if (!more || !map_put(&v->module_index, id, v->module_count))
+        return &no_memory;
+    struct verify_module *m = &v->modules[v->module_count++];
+    *m = (struct verify_module){0};
+    load_module(v, l->kernel->module, m);
+    return m;
+}
+
+/* ---- what a launch did to the allocations ---- */
+
+/* It ran, but what it wrote is unknown: whatever it may have written counts as written. */
+static void assume_written(struct verify *v, const struct model_launch *l)
+{
+    const uint8_t *params = model_launch_params(l);
+    bool anywhere = !params || !v->keeps_to_arguments[l->kernel - v->model->kernels];
+    if (l->record->outcome == CAP_LAUNCH_FAILED)
+        return;
+    for (size_t i = 0; anywhere && i < v->live.live_count; i++)
+        valid_bytes_mark_all(&v->valid, v->live.live[i]);
+    for (uint32_t at = 0; !anywhere && at + 8u <= l->record->param_bytes; at += 8) {
+        uint64_t word;
+        memcpy(&word, params + at, sizeof word);
+        const struct model_allocation *a = model_live_find(&v->live, word);
+        if (a)
+            valid_bytes_mark_all(&v->valid, a);
+    }
+}
+
+static void merge_written(struct verify *v, const struct model_launch *l, const struct verify_memory *memory)
+{
+    bool *keeps = &v->keeps_to_arguments[l->kernel - v->model->kernels];
+    *keeps = true;
+    for (size_t i = 0; i < memory->count; i++) {
+        if (memory->info[i].freed)
+            continue;
+        valid_bytes_merge(&v->valid, memory->info[i].allocation, memory->regions[i].written);
+        for (uint64_t k = 0; !memory->info[i].reached && *keeps && k < (memory->regions[i].bytes + 7) / 8; k++)
+            *keeps = memory->regions[i].written[k] == 0;
+    }
+}
+
+static bool take_launch(struct verify *v, const struct model_launch *l, bool selected, struct judgements *out)
+{
+    if (!selected) {
+        assume_written(v, l);
+        return true;
+    }
+    struct judgement *j = &out->items[out->count++];
+    struct verify_memory memory = {0};
+    bool ran = false;
+    *j = (struct judgement){.launch = l->number};
+    verify_judge(v, l, j, &memory, &ran);
+    if (ran)
+        merge_written(v, l, &memory);
+    else
+        assume_written(v, l);
+    verify_memory_free(&memory);
+    return true;
+}
+
+static void walk(struct verify *v, struct selection *selection, struct judgements *out)
+{
+    const struct model *m = v->model;
+    size_t next = 0;
+    for (size_t i = 0; i < m->capture->record_count; i++) {
+        const struct cap_head *record = m->capture->records[i];
+        model_live_advance(&v->live, record->seq);
+        if (record->type == CAP_COPY || record->type == CAP_SET)
+            valid_bytes_record(&v->valid, &v->live, record);
+        if (record->type != CAP_LAUNCH || next >= m->launch_count || m->launches[next].record != (const void *)record)
+            continue;
+        const struct model_launch *l = &m->launches[next++];
+        if (v->options->progress)
+            v->options->progress(v->options->progress_context, l->number, m->launch_count);
+        take_launch(v, l, !selection || selection_takes(selection, l), out);
+    }
+}
+
+enum status verify_capture(const struct model *m, struct selection *selection, const struct verify_options *options,
+                           struct judgements *out, struct diag *diag)
+{
+    struct verify v = {.model = m, .options = options};
+    *out = (struct judgements){.items = calloc(m->launch_count + 1, sizeof *out->items)};
+    v.keeps_to_arguments = calloc(m->kernel_count + 1, sizeof *v.keeps_to_arguments);
+    model_live_start(&v.live, m);
+    blob_cache_start(&v.blobs, m->capture, BLOB_BUDGET);
+    v.sm = m->device ? m->device->major * 10 + m->device->minor : 0;
+    v.sm_count = m->device ? m->device->sm_count : 1;
+    enum status status = STATUS_OK;
+    if (!valid_bytes_start(&v.valid, m) || !out->items || !v.keeps_to_arguments)
+        status = diag_set(diag, STATUS_NO_MEMORY, m->capture->path, -1, "no memory");
+    else
+        walk(&v, selection, out);
+    if (!status && v.live.no_memory)
+        status = diag_set(diag, STATUS_NO_MEMORY, m->capture->path, -1, "no memory for the list of allocations");
+    for (size_t i = 0; i < v.module_count; i++) {
+        reference_module_close(v.modules[i].module);
+        free(v.modules[i].detail);
+    }
+    free(v.modules);
+    free(v.keeps_to_arguments);
+    map_free(&v.module_index);
+    model_live_end(&v.live);
+    valid_bytes_end(&v.valid);
+    blob_cache_end(&v.blobs);
+    if (status)
+        judgements_free(out);
+    return status;
+}

@@ -1,0 +1,117 @@
+/* verify_faults.c - the executor's faults in the program's terms: source lines, allocations, what the bytes really belong to. */
+#include "analyzer/verify.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static enum judgement_fault_kind kind_of(enum ptx_fault_kind kind)
+{
+    switch (kind) {
+    case PTX_FAULT_OUT_OF_BOUNDS:
+        return JUDGEMENT_FAULT_OUT_OF_BOUNDS;
+    case PTX_FAULT_MISALIGNED:
+        return JUDGEMENT_FAULT_MISALIGNED;
+    case PTX_FAULT_READ_ONLY:
+        return JUDGEMENT_FAULT_READ_ONLY;
+    case PTX_FAULT_FREED:
+        return JUDGEMENT_FAULT_FREED;
+    case PTX_FAULT_UNINITIALISED:
+        return JUDGEMENT_FAULT_UNINITIALISED;
+    case PTX_FAULT_SHARED_RACE:
+    case PTX_FAULT_GLOBAL_RACE:
+        return JUDGEMENT_FAULT_RACE;
+    case PTX_FAULT_BARRIER:
+        return JUDGEMENT_FAULT_BARRIER;
+    default:
+        return JUDGEMENT_FAULT_STOPPED;
+    }
+}
+
+static const char *space_name(const struct ptx_fault *f)
+{
+    static const char *const names[] = {"global", "shared", "local", "const", "param"};
+    if (f->kind == PTX_FAULT_SHARED_RACE)
+        return "shared";
+    return f->space < sizeof names / sizeof *names ? names[f->space] : "global";
+}
+
+static void take_access(const struct reference_module *module, const struct ptx_access *from, struct judgement_access *to)
+{
+    struct ptx_source frames[JUDGEMENT_FRAMES];
+    *to = (struct judgement_access){.ptx_line = from->ptx_line, .write = from->write, .atomic = from->atomic};
+    memcpy(to->block, from->block, sizeof to->block);
+    memcpy(to->thread, from->thread, sizeof to->thread);
+    if (!from->ptx_line)
+        return;
+    to->frame_count = ptx_module_source(reference_module_ptx(module), from->ptx_line, frames, JUDGEMENT_FRAMES);
+    if (to->frame_count > JUDGEMENT_FRAMES)
+        to->frame_count = JUDGEMENT_FRAMES;
+    for (size_t i = 0; i < to->frame_count; i++)
+        to->frames[i] = (struct judgement_frame){
+            frames[i].file ? strdup(frames[i].file) : NULL,
+            frames[i].function ? strdup(frames[i].function) : NULL,
+            frames[i].line,
+        };
+}
+
+/* The contents of an allocation's `offset` before or after the launch, when a snapshot shows it. */
+static bool snapshot_byte(struct verify *v, const struct model_launch *l, uint32_t allocation, uint32_t when, uint64_t offset, uint8_t *out)
+{
+    struct diag diag;
+    for (size_t i = 0; i < l->snapshot_count; i++) {
+        const struct cap_snapshot *s = v->model->snapshots[l->first_snapshot + i];
+        if (s->when != when || s->allocation != allocation || offset < s->offset || offset - s->offset >= s->bytes)
+            continue;
+        const uint8_t *data = blob_cache_get(&v->blobs, (struct hash128){s->hash_low, s->hash_high}, s->bytes, &diag);
+        if (!data)
+            return false;
+        *out = data[offset - s->offset];
+        return true;
+    }
+    return false;
+}
+
+static void find_landing(struct verify *v, const struct model_launch *l, struct judgement_fault *f)
+{
+    const struct model_allocation *a = f->allocation ? model_live_find(&v->live, f->address) : NULL;
+    if (!a || a->id == f->allocation)
+        return;
+    f->landed = a->id;
+    for (uint32_t i = 0; i < f->bytes && f->access.write && !f->landed_changed; i++) {
+        uint8_t before, after;
+        uint64_t offset = f->address - a->address + i;
+        f->landed_changed = snapshot_byte(v, l, a->id, CAP_BEFORE, offset, &before) && snapshot_byte(v, l, a->id, CAP_AFTER, offset, &after) &&
+                            before != after;
+    }
+}
+
+void verify_take_faults(struct verify *v, const struct model_launch *l, const struct reference_module *module,
+                        const struct verify_memory *memory, const struct reference_result *run, struct judgement *j)
+{
+    j->faults = calloc(run->fault_count + 1, sizeof *j->faults);
+    for (size_t i = 0; j->faults && i < run->fault_count; i++) {
+        const struct ptx_fault *from = &run->faults[i].fault;
+        struct judgement_fault *f = &j->faults[j->fault_count++];
+        *f = (struct judgement_fault){
+            .kind = kind_of(from->kind),
+            .detail = strdup(ptx_fault_kind_name(from->kind)),
+            .space = strdup(space_name(from)),
+            .address = from->address,
+            .bytes = from->bytes,
+            .offset = from->offset,
+            .count = from->count,
+            .threads = from->threads,
+        };
+        take_access(module, &from->access, &f->access);
+        take_access(module, &from->other, &f->other);
+        if (run->faults[i].region < memory->count)
+            f->allocation = memory->info[run->faults[i].region].allocation->id;
+        if (f->kind == JUDGEMENT_FAULT_OUT_OF_BOUNDS)
+            find_landing(v, l, f);
+        if (!f->detail || !f->space) {
+            judgement_clear(j);
+            verify_not(j, "no-memory", NULL);
+            return;
+        }
+    }
+}

@@ -1,0 +1,202 @@
+/* verify_judge.c - one launch: can it be re-executed, what happened, what does that say. */
+#include "analyzer/verify.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool verify_not(struct judgement *j, const char *reason, const char *detail)
+{
+    free(j->reason);
+    free(j->detail);
+    j->verdict = JUDGEMENT_NOT;
+    j->reason = strdup(reason);
+    j->detail = detail && *detail ? strdup(detail) : NULL;
+    return false;
+}
+
+void verify_fill_launch(const struct verify *v, const struct model_launch *l, const struct reference_module *module,
+                        const struct verify_memory *memory, struct reference_launch *out)
+{
+    *out = (struct reference_launch){
+        .module = module,
+        .kernel = l->kernel->mangled,
+        .dynamic_shared_bytes = l->config->dynamic_shared_bytes,
+        .cooperative = (l->config->flags & CAP_CONFIG_COOPERATIVE) != 0,
+        .params = model_launch_params(l),
+        .param_bytes = l->record->param_bytes,
+        .regions = memory->regions,
+        .region_count = memory->count,
+        .pointers = memory->pointers,
+        .pointer_count = memory->pointer_count,
+        .variables = memory->variables,
+        .variable_count = memory->variable_count,
+        .layout = REFERENCE_ISOLATED,
+        .workers = v->options->workers,
+        .instruction_limit = v->options->instruction_limit,
+        .sm_count = v->sm_count,
+    };
+    memcpy(out->grid, l->config->grid, sizeof out->grid);
+    memcpy(out->block, l->config->block, sizeof out->block);
+}
+
+/* Everything that can be said without running it. */
+static bool can_run(struct verify *v, const struct model_launch *l, const struct reference_module **module, struct judgement *j)
+{
+    size_t reached, with_contents;
+    if (l->record->outcome == CAP_LAUNCH_FAILED)
+        return verify_not(j, "failed-launch", l->error ? capture_string(v->model->capture, l->error->name) : NULL);
+    if (l->record->flags & CAP_LAUNCH_CAPTURING)
+        return verify_not(j, "graph", "recorded into a graph, not executed here");
+    if (!model_launch_params(l))
+        return verify_not(j, "args-unknown", NULL);
+    if (l->config->flags & CAP_CONFIG_CLUSTER)
+        return verify_not(j, "unsupported", "thread block clusters");
+    const struct verify_module *m = verify_module_of(v, l);
+    if (!m->module)
+        return verify_not(j, m->reason, m->detail);
+    *module = m->module;
+    verify_memory_survey(l, &v->live, &reached, &with_contents);
+    if (reached && !with_contents)
+        return verify_not(j, l->record->flags & CAP_LAUNCH_BUDGET ? "budget" : "no-inputs", "no snapshots before the launch");
+    return true;
+}
+
+static bool make_memory(struct verify *v, const struct model_launch *l, bool everything, struct verify_memory *memory, struct judgement *j)
+{
+    struct diag diag = {.text = ""};
+    verify_memory_free(memory);
+    enum status status = verify_memory_make(memory, l, &v->live, &v->valid, &v->blobs, everything, &diag);
+    if (status == STATUS_BAD_INPUT)
+        return verify_not(j, "no-inputs", diag.text);
+    return !status || verify_not(j, status == STATUS_LIMIT ? "budget" : "no-memory", diag.text);
+}
+
+/* Isolated first. A kernel that follows pointers out of memory runs with everything where it was. */
+static bool execute(struct verify *v, const struct model_launch *l, struct reference_launch *run, struct verify_memory *memory,
+                    struct reference_result *result, struct judgement *j)
+{
+    const struct reference_module *module = run->module;
+    reference_run(run, result);
+    if (result->foreign) {
+        reference_result_free(result);
+        if (!make_memory(v, l, true, memory, j))
+            return false;
+        verify_fill_launch(v, l, module, memory, run);
+        run->layout = REFERENCE_AS_LAUNCHED;
+        reference_run(run, result);
+    }
+    j->instructions = result->instructions;
+    return true;
+}
+
+/* Loads of bytes that nobody wrote are harmless when what is in them changes nothing: padding that travels along with a
+ * wide load, elements that are masked out later. So: twice, with different garbage, without the check. */
+static uint64_t output_hash(const struct verify_memory *memory)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < memory->count; i++) {
+        const struct reference_region *r = &memory->regions[i];
+        uint8_t *masked = malloc(r->bytes + 1);
+        if (!masked)
+            return (uint64_t)(uintptr_t)memory; /* differs from the other run's: not harmless */
+        for (uint64_t k = 0; k < r->bytes; k++)
+            masked[k] = bit_get(r->written, k) ? r->host[k] : 0;
+        sum = sum * 31 + hash_bytes64(masked, r->bytes) + hash_bytes64(r->written, (r->bytes + 7) / 8);
+        free(masked);
+    }
+    return sum;
+}
+
+static bool run_with_garbage(struct verify *v, const struct model_launch *l, const struct reference_launch *like, uint8_t garbage,
+                             uint64_t *hash)
+{
+    struct verify_memory memory = {0};
+    struct judgement scratch = {0};
+    struct reference_launch run;
+    struct reference_result result;
+    bool ok = make_memory(v, l, like->layout == REFERENCE_AS_LAUNCHED, &memory, &scratch);
+    if (ok) {
+        for (size_t i = 0; i < memory.count; i++) {
+            struct reference_region *r = &memory.regions[i];
+            for (uint64_t k = 0; r->valid && k < r->bytes; k++)
+                if (!bit_get(r->valid, k))
+                    r->host[k] = garbage;
+            r->valid = NULL;
+        }
+        verify_fill_launch(v, l, like->module, &memory, &run);
+        run.layout = like->layout;
+        reference_run(&run, &result);
+        ok = !result.reason && !result.fault_count && !result.foreign;
+        *hash = output_hash(&memory);
+        reference_result_free(&result);
+    }
+    verify_memory_free(&memory);
+    judgement_clear(&scratch);
+    return ok;
+}
+
+static bool garbage_matters(struct verify *v, const struct model_launch *l, const struct reference_launch *run)
+{
+    /* NaN in every float format against small numbers. */
+    uint64_t first, second;
+    return !run_with_garbage(v, l, run, 0xff, &first) || !run_with_garbage(v, l, run, 0x11, &second) || first != second;
+}
+
+static void drop_uninitialised(struct reference_result *result)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < result->fault_count; i++)
+        if (result->faults[i].fault.kind != PTX_FAULT_UNINITIALISED)
+            result->faults[kept++] = result->faults[i];
+    result->fault_count = kept;
+}
+
+static bool has_uninitialised(const struct reference_result *result)
+{
+    for (size_t i = 0; i < result->fault_count; i++)
+        if (result->faults[i].fault.kind == PTX_FAULT_UNINITIALISED)
+            return true;
+    return false;
+}
+
+/* An access that belongs to no buffer we know. When the device carried on, it knew one: memory that the capture did not see. */
+static bool unknown_address(const struct verify *v, const struct reference_result *result)
+{
+    for (size_t i = 0; i < result->fault_count; i++) {
+        const struct ptx_fault *f = &result->faults[i].fault;
+        bool global = f->space == PTX_SPACE_GLOBAL || f->space == PTX_SPACE_CONST;
+        if (f->kind == PTX_FAULT_OUT_OF_BOUNDS && global && result->faults[i].region == SIZE_MAX && v->model->error_count == 0)
+            return true;
+    }
+    return false;
+}
+
+void verify_judge(struct verify *v, const struct model_launch *l, struct judgement *j, struct verify_memory *memory, bool *ran)
+{
+    const struct reference_module *module = NULL;
+    struct reference_launch run;
+    struct reference_result result = {0};
+    *ran = false;
+    if (!can_run(v, l, &module, j) || !make_memory(v, l, false, memory, j))
+        return;
+    verify_fill_launch(v, l, module, memory, &run);
+    if (!execute(v, l, &run, memory, &result, j))
+        return;
+    if (result.reason) {
+        verify_not(j, result.reason, result.diag.text);
+    } else if (result.unknown_read || verify_memory_read_unknown(memory)) {
+        verify_not(j, "no-inputs", "it read memory whose contents were not captured");
+    } else if (unknown_address(v, &result)) {
+        verify_not(j, "unknown-memory", "it used an address that belongs to no recorded allocation");
+    } else {
+        *ran = true;
+        if (has_uninitialised(&result) && !garbage_matters(v, l, &run))
+            drop_uninitialised(&result);
+        j->verdict = JUDGEMENT_CHECKED;
+        verify_take_faults(v, l, module, memory, &result, j);
+        /* A fault outranks a numeric explanation: what comes after it is not what the device did. */
+        if (!j->fault_count)
+            verify_outputs(v, l, module, &run, memory, j);
+    }
+    reference_result_free(&result);
+}

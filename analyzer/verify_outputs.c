@@ -1,0 +1,258 @@
+/* verify_outputs.c - the device's outputs against those of the kernel's own PTX.
+ *
+ * Bit-equal is "as written". Otherwise the kernel's PTX may leave the difference to the device (rounding of contracted or
+ * approximate operations, order of atomics), and only what it cannot leave is a finding; the rest is "vacuous": not judged.
+ */
+#include "analyzer/verify.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/verify_compare.h"
+
+enum { ORDERS = 4 };        /* seeded orders tried for kernels whose result depends on the order */
+#define CLEARLY_BEYOND 0.05 /* of the largest magnitude in the same allocation: no rounding of single operations gets here */
+#define ORDER_SLACK 4.0     /* times the spread seen over the orders */
+#define ORDER_ROUNDING 4e-6 /* of the largest value of the element over the orders: sums of a few hundred terms */
+
+static float as_float(uint32_t bits)
+{
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+/* Looks like a float that a program computes with: not a small integer, not a NaN pattern. */
+static bool float_like(uint32_t bits)
+{
+    uint32_t exponent = bits >> 23 & 0xff;
+    return bits << 1 == 0 || (exponent > 40 && exponent < 214);
+}
+
+static bool remake(struct verify *v, const struct model_launch *l, struct reference_launch *run, struct verify_memory *memory, bool everything)
+{
+    struct diag diag;
+    enum reference_layout layout = run->layout;
+    verify_memory_free(memory);
+    if (verify_memory_make(memory, l, &v->live, &v->valid, &v->blobs, everything, &diag))
+        return false;
+    verify_fill_launch(v, l, run->module, memory, run);
+    run->layout = layout;
+    return true;
+}
+
+/* ---- order ---- */
+
+struct spread {
+    uint32_t values[ORDERS + 1];
+    size_t count;
+};
+
+static bool within_spread(const struct spread *s, uint32_t device)
+{
+    double low = INFINITY, high = -INFINITY;
+    bool floats = float_like(device);
+    for (size_t i = 0; i < s->count; i++) {
+        if (s->values[i] == device)
+            return true;
+        floats = floats && float_like(s->values[i]);
+        low = fmin(low, (double)as_float(s->values[i]));
+        high = fmax(high, (double)as_float(s->values[i]));
+    }
+    double slack = ORDER_SLACK * (high - low) + ORDER_ROUNDING * fmax(fabs(low), fabs(high));
+    double d = (double)as_float(device);
+    return floats && d >= low - slack && d <= high + slack;
+}
+
+/* Runs the kernel in other orders and asks whether each differing word is one that some order gives. */
+static bool order_explains(struct verify *v, const struct model_launch *l, const struct reference_launch *like,
+                           const struct comparison *c)
+{
+    struct spread *spreads = calloc(c->count + 1, sizeof *spreads);
+    bool ok = spreads && c->differing == c->count;
+    for (size_t i = 0; ok && i < c->count; i++)
+        spreads[i] = (struct spread){.values = {c->words[i].expected}, .count = 1};
+    for (uint64_t seed = 1; ok && seed <= ORDERS; seed++) {
+        struct verify_memory memory = {0};
+        struct reference_launch run = *like;
+        struct reference_result result;
+        ok = remake(v, l, &run, &memory, like->layout == REFERENCE_AS_LAUNCHED);
+        if (!ok)
+            break;
+        run.seed = seed;
+        reference_run(&run, &result);
+        ok = !result.reason && !result.foreign;
+        for (size_t i = 0; ok && i < c->count; i++) {
+            const struct reference_region *r = &memory.regions[c->words[i].region];
+            size_t bytes = r->bytes - c->words[i].offset < 4 ? (size_t)(r->bytes - c->words[i].offset) : 4;
+            uint32_t word = 0;
+            memcpy(&word, r->host + c->words[i].offset, bytes);
+            spreads[i].values[spreads[i].count++] = word;
+        }
+        reference_result_free(&result);
+        verify_memory_free(&memory);
+    }
+    for (size_t i = 0; ok && i < c->count; i++)
+        ok = within_spread(&spreads[i], c->words[i].device);
+    free(spreads);
+    return ok;
+}
+
+/* ---- certain differences ---- */
+
+/* Another stream may have written there at the same time: then nothing is certain. */
+static bool concurrent(const struct verify *v, const struct model_launch *l, uint32_t allocation)
+{
+    const struct model_allocation *a = model_allocation_by_id(v->model, allocation);
+    size_t first = l->number > 16 ? l->number - 16 : 1;
+    for (size_t n = first; n <= l->number + 16 && n <= v->model->launch_count; n++) {
+        const struct model_launch *other = model_launch_by_number(v->model, n);
+        const uint8_t *params = model_launch_params(other);
+        if (other->record->stream == l->record->stream)
+            continue;
+        if (!params || !a)
+            return true;
+        for (uint32_t at = 0; at + 8u <= other->record->param_bytes; at += 8) {
+            uint64_t word;
+            memcpy(&word, params + at, sizeof word);
+            if (word >= a->address && word - a->address < a->bytes)
+                return true;
+        }
+    }
+    return false;
+}
+
+static double largest(const struct reference_region *r)
+{
+    double most = 0;
+    for (uint64_t at = 0; at + 4 <= r->bytes; at += 4) {
+        uint32_t word;
+        memcpy(&word, r->host + at, sizeof word);
+        if (bit_get(r->written, at) && float_like(word))
+            most = fmax(most, fabs((double)as_float(word)));
+    }
+    return most;
+}
+
+/* Is the difference more than the kernel's freedoms can make? */
+static bool certain(unsigned traits, const struct compare_word *w, double scale)
+{
+    if (traits == 0)
+        return true;
+    if ((traits & ~(unsigned)(REFERENCE_CONTRACTION | REFERENCE_APPROXIMATE)) || !w->stored)
+        return false;
+    if (!float_like(w->expected))
+        return false;
+    float d = as_float(w->device);
+    return !isfinite(d) || (scale > 0 && fabs((double)d - (double)as_float(w->expected)) > CLEARLY_BEYOND * scale);
+}
+
+static void add_difference(struct judgement *j, struct judgement_difference d)
+{
+    struct judgement_difference *more = realloc(j->differences, (j->difference_count + 1) * sizeof *more);
+    if (!more)
+        return;
+    j->differences = more;
+    j->differences[j->difference_count++] = d;
+}
+
+/* One difference per region. Returns how many words were certain. */
+static uint64_t take_region(const struct verify *v, const struct model_launch *l, const struct verify_memory *memory, unsigned traits,
+                            const struct comparison *c, size_t first, size_t last, struct judgement *j)
+{
+    size_t region = c->words[first].region;
+    const struct reference_region *r = &memory->regions[region];
+    double scale = traits ? largest(r) : 0;
+    uint64_t sure = 0, kept = 0, outside = 0;
+    size_t example = first;
+    for (size_t i = first; i < last; i++) {
+        const struct compare_word *w = &c->words[i];
+        if (!certain(traits, w, scale))
+            continue;
+        if (!sure)
+            example = i;
+        sure++;
+        kept += w->stored && w->device == w->before;
+        outside += !w->stored;
+    }
+    if (!sure || concurrent(v, l, r->id))
+        return 0;
+    const struct compare_word *w = &c->words[example];
+    enum judgement_difference_kind kind = outside == sure ? JUDGEMENT_DIFFERENCE_OUTSIDE
+                                          : kept == sure && sure == last - first ? JUDGEMENT_DIFFERENCE_DROPPED
+                                                                                 : JUDGEMENT_DIFFERENCE_MISMATCH;
+    add_difference(j, (struct judgement_difference){
+                          .kind = kind,
+                          .allocation = r->id,
+                          .words = sure,
+                          .of = outside == sure ? r->bytes / 4 : c->compared,
+                          .offset = w->offset,
+                          .device = w->device,
+                          .expected = w->expected,
+                      });
+    return sure;
+}
+
+static void decide(struct verify *v, const struct model_launch *l, const struct reference_module *module, const struct reference_launch *run,
+                   const struct verify_memory *memory, const struct comparison *c, struct judgement *j)
+{
+    const struct ptx_kernel *kernel = ptx_module_find_kernel(reference_module_ptx(module), run->kernel);
+    unsigned traits = kernel ? reference_traits(module, kernel) : ~0u;
+    char detail[160];
+    if (traits & REFERENCE_IDENTITY) {
+        verify_not(j, "device-identity", "the kernel reads clocks or processor numbers");
+        return;
+    }
+    if ((traits & REFERENCE_ORDER) && order_explains(v, l, run, c)) {
+        j->verdict = JUDGEMENT_CHECKED;
+        return;
+    }
+    uint64_t sure = 0;
+    for (size_t first = 0, last; first < c->count; first = last) {
+        for (last = first; last < c->count && c->words[last].region == c->words[first].region;)
+            last++;
+        sure += take_region(v, l, memory, traits, c, first, last, j);
+    }
+    if (sure)
+        return;
+    snprintf(detail, sizeof detail, "%llu of %llu words differ, by no more than rounding, order or decisions may change",
+             (unsigned long long)c->differing, (unsigned long long)c->compared);
+    verify_not(j, "vacuous", detail);
+}
+
+void verify_outputs(struct verify *v, const struct model_launch *l, const struct reference_module *module, struct reference_launch *run,
+                    struct verify_memory *memory, struct judgement *j)
+{
+    struct comparison c;
+    struct diag diag = {.text = ""};
+    enum status status = compare_run(v->model, l, memory, &v->blobs, &c, &diag);
+    if (!status && c.differing && run->layout == REFERENCE_ISOLATED) {
+        /* A kernel that stores addresses stores the moved ones: once more with everything in its place. */
+        struct reference_result again;
+        comparison_free(&c);
+        run->layout = REFERENCE_AS_LAUNCHED;
+        if (!remake(v, l, run, memory, true)) {
+            verify_not(j, "no-memory", NULL);
+            return;
+        }
+        reference_run(run, &again);
+        bool ok = !again.reason && !again.fault_count;
+        reference_result_free(&again);
+        if (!ok) {
+            verify_not(j, "vacuous", "the two layouts do not agree");
+            return;
+        }
+        status = compare_run(v->model, l, memory, &v->blobs, &c, &diag);
+    }
+    if (status) {
+        verify_not(j, status == STATUS_NO_MEMORY ? "no-memory" : "no-outputs", diag.text);
+        return;
+    }
+    if (c.differing)
+        decide(v, l, module, run, memory, &c, j);
+    else if (c.incomplete)
+        verify_not(j, "no-outputs", "it stored to memory that no snapshot after it shows");
+    comparison_free(&c);
+}

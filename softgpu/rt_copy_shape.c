@@ -1,0 +1,217 @@
+/* Copies of two and three dimensions. */
+#include "softgpu/rt.h"
+
+/* Where the two ends lie, by the direction that the caller names. */
+static bool memory_types(enum cudaMemcpyKind kind, CUmemorytype *to, CUmemorytype *from)
+{
+    switch (kind) {
+    case cudaMemcpyHostToHost:
+        *to = *from = CU_MEMORYTYPE_HOST;
+        return true;
+    case cudaMemcpyHostToDevice:
+        *to = CU_MEMORYTYPE_DEVICE;
+        *from = CU_MEMORYTYPE_HOST;
+        return true;
+    case cudaMemcpyDeviceToHost:
+        *to = CU_MEMORYTYPE_HOST;
+        *from = CU_MEMORYTYPE_DEVICE;
+        return true;
+    case cudaMemcpyDeviceToDevice:
+        *to = *from = CU_MEMORYTYPE_DEVICE;
+        return true;
+    case cudaMemcpyDefault:
+        *to = *from = CU_MEMORYTYPE_UNIFIED;
+        return true;
+    }
+    return false;
+}
+
+static CUresult shape_2d(CUDA_MEMCPY2D *c, void *dst, size_t dpitch, const void *src, size_t spitch, size_t width,
+                         size_t height, enum cudaMemcpyKind kind)
+{
+    *c = (CUDA_MEMCPY2D){.srcHost = src,
+                         .srcDevice = rt_address(src),
+                         .srcPitch = spitch,
+                         .dstHost = dst,
+                         .dstDevice = rt_address(dst),
+                         .dstPitch = dpitch,
+                         .WidthInBytes = width,
+                         .Height = height};
+    if (!memory_types(kind, &c->dstMemoryType, &c->srcMemoryType))
+        return (CUresult)cudaErrorInvalidMemcpyDirection;
+    return width > dpitch || width > spitch ? (CUresult)cudaErrorInvalidPitchValue : CUDA_SUCCESS;
+}
+
+static cudaError_t copy_2d(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height,
+                           enum cudaMemcpyKind kind, bool per_thread)
+{
+    CUDA_MEMCPY2D c;
+    CUresult result = rt_enter();
+    if (result == CUDA_SUCCESS)
+        result = shape_2d(&c, dst, dpitch, src, spitch, width, height, kind);
+    if (result == CUDA_SUCCESS && width && height)
+        result = (per_thread ? driver.cuMemcpy2DUnaligned_v2_ptds : driver.cuMemcpy2DUnaligned_v2)(&c);
+    return rt_end(result);
+}
+
+static cudaError_t copy_2d_async(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height,
+                                 enum cudaMemcpyKind kind, cudaStream_t stream, bool per_thread)
+{
+    CUDA_MEMCPY2D c;
+    CUresult result = rt_enter();
+    if (result == CUDA_SUCCESS)
+        result = shape_2d(&c, dst, dpitch, src, spitch, width, height, kind);
+    if (result == CUDA_SUCCESS && width && height)
+        result = (per_thread ? driver.cuMemcpy2DAsync_v2_ptsz : driver.cuMemcpy2DAsync_v2)(&c, stream);
+    return rt_end(result);
+}
+
+cudaError_t cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height,
+                         enum cudaMemcpyKind kind)
+{
+    return copy_2d(dst, dpitch, src, spitch, width, height, kind, false);
+}
+
+cudaError_t cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height,
+                              enum cudaMemcpyKind kind)
+{
+    return copy_2d(dst, dpitch, src, spitch, width, height, kind, true);
+}
+
+cudaError_t cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height,
+                              enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+    return copy_2d_async(dst, dpitch, src, spitch, width, height, kind, stream, false);
+}
+
+cudaError_t cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width,
+                                   size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+    return copy_2d_async(dst, dpitch, src, spitch, width, height, kind, stream, true);
+}
+
+static CUresult shape_3d(CUDA_MEMCPY3D *c, const struct cudaMemcpy3DParms *p)
+{
+    if (!p)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (p->srcArray || p->dstArray)
+        return rt_unsupported("cudaMemcpy3D: arrays");
+    *c = (CUDA_MEMCPY3D){.srcXInBytes = p->srcPos.x,
+                         .srcY = p->srcPos.y,
+                         .srcZ = p->srcPos.z,
+                         .srcHost = p->srcPtr.ptr,
+                         .srcDevice = rt_address(p->srcPtr.ptr),
+                         .srcPitch = p->srcPtr.pitch,
+                         .srcHeight = p->srcPtr.ysize,
+                         .dstXInBytes = p->dstPos.x,
+                         .dstY = p->dstPos.y,
+                         .dstZ = p->dstPos.z,
+                         .dstHost = p->dstPtr.ptr,
+                         .dstDevice = rt_address(p->dstPtr.ptr),
+                         .dstPitch = p->dstPtr.pitch,
+                         .dstHeight = p->dstPtr.ysize,
+                         .WidthInBytes = p->extent.width,
+                         .Height = p->extent.height,
+                         .Depth = p->extent.depth};
+    if (!memory_types(p->kind, &c->dstMemoryType, &c->srcMemoryType))
+        return (CUresult)cudaErrorInvalidMemcpyDirection;
+    return CUDA_SUCCESS;
+}
+
+static bool empty(struct cudaExtent e)
+{
+    return !e.width || !e.height || !e.depth;
+}
+
+static cudaError_t copy_3d(const struct cudaMemcpy3DParms *p, bool per_thread)
+{
+    CUDA_MEMCPY3D c;
+    CUresult result = rt_enter();
+    if (result == CUDA_SUCCESS)
+        result = shape_3d(&c, p);
+    if (result == CUDA_SUCCESS && !empty(p->extent))
+        result = (per_thread ? driver.cuMemcpy3D_v2_ptds : driver.cuMemcpy3D_v2)(&c);
+    return rt_end(result);
+}
+
+static cudaError_t copy_3d_async(const struct cudaMemcpy3DParms *p, cudaStream_t stream, bool per_thread)
+{
+    CUDA_MEMCPY3D c;
+    CUresult result = rt_enter();
+    if (result == CUDA_SUCCESS)
+        result = shape_3d(&c, p);
+    if (result == CUDA_SUCCESS && !empty(p->extent))
+        result = (per_thread ? driver.cuMemcpy3DAsync_v2_ptsz : driver.cuMemcpy3DAsync_v2)(&c, stream);
+    return rt_end(result);
+}
+
+/* There is one device, so a copy between peers is one on it. */
+static struct cudaMemcpy3DParms from_peer(const struct cudaMemcpy3DPeerParms *p)
+{
+    return (struct cudaMemcpy3DParms){.srcArray = p->srcArray,
+                                      .srcPos = p->srcPos,
+                                      .srcPtr = p->srcPtr,
+                                      .dstArray = p->dstArray,
+                                      .dstPos = p->dstPos,
+                                      .dstPtr = p->dstPtr,
+                                      .extent = p->extent,
+                                      .kind = cudaMemcpyDeviceToDevice};
+}
+
+static cudaError_t copy_3d_peer(const struct cudaMemcpy3DPeerParms *p, bool per_thread)
+{
+    struct cudaMemcpy3DParms plain;
+    if (!p)
+        return rt_fail(cudaErrorInvalidValue);
+    plain = from_peer(p);
+    return copy_3d(&plain, per_thread);
+}
+
+static cudaError_t copy_3d_peer_async(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream, bool per_thread)
+{
+    struct cudaMemcpy3DParms plain;
+    if (!p)
+        return rt_fail(cudaErrorInvalidValue);
+    plain = from_peer(p);
+    return copy_3d_async(&plain, stream, per_thread);
+}
+
+cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms *p)
+{
+    return copy_3d(p, false);
+}
+
+cudaError_t cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p)
+{
+    return copy_3d(p, true);
+}
+
+cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream)
+{
+    return copy_3d_async(p, stream, false);
+}
+
+cudaError_t cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream)
+{
+    return copy_3d_async(p, stream, true);
+}
+
+cudaError_t cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p)
+{
+    return copy_3d_peer(p, false);
+}
+
+cudaError_t cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p)
+{
+    return copy_3d_peer(p, true);
+}
+
+cudaError_t cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream)
+{
+    return copy_3d_peer_async(p, stream, false);
+}
+
+cudaError_t cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream)
+{
+    return copy_3d_peer_async(p, stream, true);
+}

@@ -67,7 +67,7 @@ __global__ void exact_integers(uint64_t *out, int count, uint64_t seed)
     word[9] = (uint64_t)(sh / (sk == -1 ? 11 : sk) + sh % 1000003);
     word[10] = (uint64_t)(sh >> shift) + (uint64_t)(int8_t)a + (uint64_t)(int16_t)b +
                pack(__float_as_uint((float)sa), __float_as_uint((float)h)) +
-               (uint64_t)__double2ll_rn((double)sh * 0.3);
+               (uint64_t)__double2ll_rn((double)(sh >> 20) * 0.3);
     word[11] = pack(__sad(sa, (int)b, a & 0xFF) + (uint32_t)max(sa, (int)b) + min(a, b),
                     greatest_common_divisor(a, b)) +
                (uint32_t)__dp4a(sa, (int)b, sa);
@@ -118,10 +118,9 @@ __global__ void exact_chains(double *out, int count, uint64_t seed)
     }
     chain[3] = d;
 
-    /* Down among the subnormals, where bits are lost, and up again. */
+    /* Down among the subnormals, where bits are lost. */
     x = __fmul_rn(a, 0x1p-70f);
-    x = __fmaf_rn(x, __fmul_rn(b, 0x1p-68f), 0x1p-140f);
-    chain[4] = __fmul_rn(__fmul_rn(x, 0x1p70f), 0x1p70f);
+    chain[4] = __fmaf_rn(x, __fmul_rn(b, 0x1p-68f), 0x1p-140f);
 
     /* The directed roundings, and conversions of both widths. */
     x = __fadd_rz(__fmul_ru(a, b), __fmaf_rd(b, c, a));

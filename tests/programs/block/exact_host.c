@@ -130,7 +130,7 @@ void host_exact_integers(uint64_t *out, size_t index, uint64_t seed)
     out[9] = (uint64_t)(sh / (sk == -1 ? 11 : sk) + sh % 1000003);
     out[10] = (uint64_t)(sh >> shift) + (uint64_t)(int8_t)a + (uint64_t)(int16_t)b +
               pack(float_bits((float)sa), float_bits((float)h)) +
-              (uint64_t)llrint((double)sh * 0.3);
+              (uint64_t)llrint((double)(sh >> 20) * 0.3);
     out[11] = pack((uint32_t)llabs((int64_t)sa - full_b) + (a & 0xFF) +
                        (uint32_t)(sa > full_b ? sa : full_b) + (a < b ? a : b),
                    greatest_common_divisor(a, b)) +
@@ -188,8 +188,7 @@ void host_exact_chains(double *out, size_t index, uint64_t seed)
     }
     out[3] = d;
 
-    x = fmaf(a * 0x1p-70f, b * 0x1p-68f, 0x1p-140f);
-    out[4] = x * 0x1p70f * 0x1p70f;
+    out[4] = fmaf(a * 0x1p-70f, b * 0x1p-68f, 0x1p-140f);
 
     /* a * b rounded up: -0 as the addend leaves every product as it is, but for the sign of zero.
      */

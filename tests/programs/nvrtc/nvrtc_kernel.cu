@@ -10,7 +10,8 @@ __global__ void blend_pixels(unsigned char *out, const unsigned char *over,
 
     if (i < pixels)
         for (int c = 0; c < CHANNELS; c++) {
-            const int sum = over[i * CHANNELS + c] * alpha + under[i * CHANNELS + c] * (255 - alpha);
+            const int sum =
+                over[i * CHANNELS + c] * alpha + under[i * CHANNELS + c] * (255 - alpha);
             blended[c] = (unsigned char)((sum + 127) / 255);
         }
 #ifndef FAULT_TAIL_WRITE

@@ -79,6 +79,14 @@ static uint32_t power_modulo(uint32_t base, uint32_t exponent, uint32_t modulus)
     return (uint32_t)result;
 }
 
+static uint32_t float_bits(float value)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &value, sizeof(bits));
+    return bits;
+}
+
 static uint32_t insert_bits(uint32_t field, uint32_t into, uint32_t from, uint32_t length)
 {
     const uint64_t mask = ((1ull << length) - 1) << from;
@@ -112,7 +120,7 @@ void host_bit_words(uint64_t *out, size_t index, uint64_t seed)
     out[7] =
         join(insert_bits(field, b, shift, 7), (uint32_t)(h >> shift)) ^ (uint64_t)(sk >> shift);
     out[8] = join((uint32_t)(uint8_t)a * (uint16_t)b, (uint32_t)((int8_t)a * (int16_t)b)) +
-             (uint32_t)((float)b * 0.25f) + (uint64_t)llrintf((float)(sk >> 1)) +
+             (uint32_t)((float)(b >> 8) * 0.25f) + float_bits((float)sk) +
              (uint64_t)(sh < sk ? sh : sk);
 
     uint32_t sum = 0, votes = 0, rank = 0, chosen = 0;
@@ -161,7 +169,7 @@ void host_bit_chains(double *out, size_t index, uint64_t seed)
     float inverse = 2.0f - b;
     for (int round = 0; round < 5; round++)
         inverse = fmaf(inverse, fmaf(-b, inverse, 1.0f), inverse);
-    out[1] = inverse - 1.0f / b;
+    out[1] = nextafterf(b, 2.0f * b) + (inverse - 1.0f / b);
 
     double d = c;
     for (int round = 0; round < 6; round++) {
@@ -176,8 +184,8 @@ void host_bit_chains(double *out, size_t index, uint64_t seed)
                     FE_UPWARD);
     out[3] = d + (ceil(c * 100.0) + rint(a * 1000.0));
 
-    float next = nextafterf(b, 2.0f * b), small = b * 0x1p-126f;
+    float small = b * 0x1p-126f;
     for (int round = 0; round < 8; round++)
         small *= 0.7f;
-    out[4] = fma((double)(next - b), 0x1p60, (double)(small * 0x1p63f * 0x1p63f));
+    out[4] = small;
 }

@@ -96,7 +96,7 @@ __global__ void bit_words(uint64_t *out, uint64_t seed)
     asm("bfi.b32 %0, %1, %2, %3, 7;" : "=r"(lane) : "r"(field), "r"(b), "r"(shift));
     word[7] = join(lane, __funnelshift_r(a, b, shift)) ^ (uint64_t)((int64_t)k >> shift);
     word[8] = join((uint32_t)(uint8_t)a * (uint16_t)b, (uint32_t)((int8_t)a * (int16_t)b)) +
-              __float2uint_rz((float)b * 0.25f) + (uint64_t)__float2ll_rn((float)((int64_t)k >> 1)) +
+              __float2uint_rz((float)(b >> 8) * 0.25f) + __float_as_uint((float)(int64_t)k) +
               (uint64_t)min((int64_t)h, (int64_t)k);
 
     /* Across the warp: the sum, the vote, and the rank among those who voted alike. */
@@ -150,7 +150,9 @@ __global__ void bit_chains(double *out, uint64_t seed)
     float inverse = __fsub_rn(2.0f, b);
     for (int round = 0; round < 5; round++)
         inverse = __fmaf_rn(inverse, __fmaf_rn(-b, inverse, 1.0f), inverse);
-    chain[1] = __fsub_rn(inverse, __frcp_rn(b)); /* an ulp or none */
+    const float next = __uint_as_float(__float_as_uint(b) + 1);
+    /* What is added is an ulp or nothing. */
+    chain[1] = __fadd_rn(next, __fsub_rn(inverse, __frcp_rn(b)));
 
     double d = c;
     for (int round = 0; round < 6; round++) {
@@ -163,13 +165,11 @@ __global__ void bit_chains(double *out, uint64_t seed)
     d = __dadd_ru(__dmul_rd(c, (double)a), __fma_rz(c, c, (double)b));
     chain[3] = __dadd_rn(d, __dadd_rn(ceil(__dmul_rn(c, 100.0)), rint(__dmul_rn(a, 1000.0))));
 
-    /* Next to the limits of the format: gradual underflow, and the neighbours of a float. */
-    const float next = __uint_as_float(__float_as_uint(b) + 1);
+    /* Gradual underflow. */
     float small = __fmul_rn(b, 0x1p-126f);
     for (int round = 0; round < 8; round++)
         small = __fmul_rn(small, 0.7f);
-    chain[4] = __fma_rn((double)__fsub_rn(next, b), 0x1p60,
-                        (double)__fmul_rn(__fmul_rn(small, 0x1p63f), 0x1p63f));
+    chain[4] = small;
 }
 
 /* Prints how many results differ; returns their number. */

@@ -24,7 +24,8 @@ void blob_cache_end(struct blob_cache *cache)
 const uint8_t *blob_cache_get(struct blob_cache *cache, struct hash128 hash, uint64_t bytes, struct diag *diag)
 {
     uint64_t at;
-    if (map_get(&cache->index, hash.low, &at) && hash_equal(cache->entries[at].hash, hash) && cache->entries[at].bytes == bytes)
+    if (map_get(&cache->index, hash.low, &at) && hash_equal(cache->entries[at].hash, hash) &&
+        cache->entries[at].bytes == bytes)
         return cache->entries[at].data;
     uint8_t *data;
     size_t got;
@@ -32,7 +33,8 @@ const uint8_t *blob_cache_get(struct blob_cache *cache, struct hash128 hash, uin
         return NULL;
     if (got != bytes) {
         free(data);
-        diag_set(diag, STATUS_BAD_INPUT, cache->capture->path, -1, "a blob of %zu bytes; its record says %" PRIu64, got, bytes);
+        diag_set(diag, STATUS_BAD_INPUT, cache->capture->path, -1, "a blob of %zu bytes; its record says %" PRIu64, got,
+                 bytes);
         return NULL;
     }
     /* Launches come in order and need what their neighbours needed: starting over when full is as good as choosing. */

@@ -19,3 +19,11 @@ $(B)/ops-analyze: $(B)/obj/analyzer/main.o $(ANALYZER)
 	@mkdir -p $(@D)
 	$(call say,LD,$@) $(CC) $(SAN) -o $@ $^ $(ANALYZER_LIBS) -lm -lpthread
 TARGETS += $(B)/ops-analyze
+
+CAPTURE_MAKE = $(B)/obj/tests/unit/capture_make.o
+$(eval $(call unit_test,capture_read,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
+$(eval $(call fuzz_target,capture,$(ANALYZER_READ_SOURCES) $(COMMON_SOURCES),$(ANALYZER_LIBS)))
+$(eval $(call unit_test,analyzer_verify,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
+$(eval $(call unit_test,analyzer_model,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
+$(eval $(call unit_test,analyzer_findings,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
+$(eval $(call unit_test,analyzer_options,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))

@@ -33,21 +33,23 @@ static enum status read_whole(const char *path, uint8_t **out, size_t *out_bytes
     return status;
 }
 
-static enum status decompress(const char *path, const uint8_t *packed, size_t packed_bytes, uint64_t limit, uint8_t **out,
-                              size_t *out_bytes, struct diag *diag)
+static enum status decompress(const char *path, const uint8_t *packed, size_t packed_bytes, uint64_t limit,
+                              uint8_t **out, size_t *out_bytes, struct diag *diag)
 {
     unsigned long long plain = ZSTD_getFrameContentSize(packed, packed_bytes);
     if (plain == ZSTD_CONTENTSIZE_ERROR || plain == ZSTD_CONTENTSIZE_UNKNOWN)
         return diag_set(diag, STATUS_BAD_INPUT, path, 0, "not a zstd frame with its content size");
     if (plain > limit)
-        return diag_set(diag, STATUS_LIMIT, path, 0, "%llu bytes of contents; at most %" PRIu64 " were expected", plain, limit);
+        return diag_set(diag, STATUS_LIMIT, path, 0, "%llu bytes of contents; at most %" PRIu64 " were expected", plain,
+                        limit);
     uint8_t *data = malloc(plain ? (size_t)plain : 1);
     if (!data)
         return diag_set(diag, STATUS_NO_MEMORY, path, -1, "no memory for %llu bytes", plain);
     size_t got = ZSTD_decompress(data, (size_t)plain, packed, packed_bytes);
     if (ZSTD_isError(got) || got != plain) {
         free(data);
-        return diag_set(diag, STATUS_BAD_INPUT, path, -1, "damaged: %s", ZSTD_isError(got) ? ZSTD_getErrorName(got) : "short frame");
+        return diag_set(diag, STATUS_BAD_INPUT, path, -1, "damaged: %s",
+                        ZSTD_isError(got) ? ZSTD_getErrorName(got) : "short frame");
     }
     *out = data;
     *out_bytes = got;
@@ -75,7 +77,8 @@ enum status capture_blob(const struct capture *c, struct hash128 hash, uint64_t 
     if (!hash_equal(hash_bytes(*out, *out_bytes), hash)) {
         free(*out);
         *out = NULL;
-        return diag_set(diag, STATUS_BAD_INPUT, path, -1, "the contents do not have the hash that the file is named by");
+        return diag_set(diag, STATUS_BAD_INPUT, path, -1,
+                        "the contents do not have the hash that the file is named by");
     }
     return STATUS_OK;
 }

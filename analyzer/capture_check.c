@@ -8,39 +8,39 @@
 enum { STACK_LIMIT = 4096, PARAM_LIMIT = 32768, REDZONE_LIMIT = 1 << 30, BUILD_ID_LIMIT = 24 };
 
 /* Type, struct and the name used in messages. The struct is the least that a record of the type holds. */
-#define RECORDS(X)                                  \
-    X(CAP_STRING, cap_string, "string")             \
-    X(CAP_STACK, cap_stack, "stack")                \
-    X(CAP_OBJECT, cap_object, "object")             \
-    X(CAP_HOOK, cap_hook, "hook")                   \
-    X(CAP_OPTION, cap_option, "option")             \
-    X(CAP_NOTE, cap_note_record, "note")            \
-    X(CAP_DEVICE, cap_device, "device")             \
-    X(CAP_CONTEXT, cap_context, "context")          \
-    X(CAP_STREAM, cap_stream, "stream")             \
-    X(CAP_EVENT, cap_event, "event")                \
-    X(CAP_MODULE, cap_module, "module")             \
-    X(CAP_KERNEL, cap_kernel, "kernel")             \
-    X(CAP_CONFIG, cap_config, "config")             \
-    X(CAP_ALLOC, cap_alloc, "allocation")           \
-    X(CAP_FREE, cap_free, "free")                   \
-    X(CAP_COPY, cap_copy, "copy")                   \
-    X(CAP_SET, cap_set, "memset")                   \
-    X(CAP_LAUNCH, cap_launch, "launch")             \
-    X(CAP_SYNC, cap_sync, "synchronisation")        \
-    X(CAP_EVENT_OP, cap_event_op_record, "event operation") \
-    X(CAP_TIMES, cap_times, "times")                \
-    X(CAP_SNAPSHOT, cap_snapshot, "snapshot")       \
-    X(CAP_DAMAGE, cap_damage, "damage")             \
-    X(CAP_ERROR, cap_error, "error")                \
-    X(CAP_CHECKED, cap_checked, "check")            \
+#define RECORDS(X)                                                                                                     \
+    X(CAP_STRING, cap_string, "string")                                                                                \
+    X(CAP_STACK, cap_stack, "stack")                                                                                   \
+    X(CAP_OBJECT, cap_object, "object")                                                                                \
+    X(CAP_HOOK, cap_hook, "hook")                                                                                      \
+    X(CAP_OPTION, cap_option, "option")                                                                                \
+    X(CAP_NOTE, cap_note_record, "note")                                                                               \
+    X(CAP_DEVICE, cap_device, "device")                                                                                \
+    X(CAP_CONTEXT, cap_context, "context")                                                                             \
+    X(CAP_STREAM, cap_stream, "stream")                                                                                \
+    X(CAP_EVENT, cap_event, "event")                                                                                   \
+    X(CAP_MODULE, cap_module, "module")                                                                                \
+    X(CAP_KERNEL, cap_kernel, "kernel")                                                                                \
+    X(CAP_CONFIG, cap_config, "config")                                                                                \
+    X(CAP_ALLOC, cap_alloc, "allocation")                                                                              \
+    X(CAP_FREE, cap_free, "free")                                                                                      \
+    X(CAP_COPY, cap_copy, "copy")                                                                                      \
+    X(CAP_SET, cap_set, "memset")                                                                                      \
+    X(CAP_LAUNCH, cap_launch, "launch")                                                                                \
+    X(CAP_SYNC, cap_sync, "synchronisation")                                                                           \
+    X(CAP_EVENT_OP, cap_event_op_record, "event operation")                                                            \
+    X(CAP_TIMES, cap_times, "times")                                                                                   \
+    X(CAP_SNAPSHOT, cap_snapshot, "snapshot")                                                                          \
+    X(CAP_DAMAGE, cap_damage, "damage")                                                                                \
+    X(CAP_ERROR, cap_error, "error")                                                                                   \
+    X(CAP_CHECKED, cap_checked, "check")                                                                               \
     X(CAP_END, cap_end, "end")
 
 static size_t least_bytes(unsigned type)
 {
     switch (type) {
-#define X(type, structure, name) \
-    case type: \
+#define X(type, structure, name)                                                                                       \
+    case type:                                                                                                         \
         return sizeof(struct structure);
         RECORDS(X)
 #undef X
@@ -52,8 +52,8 @@ static size_t least_bytes(unsigned type)
 static const char *type_name(unsigned type)
 {
     switch (type) {
-#define X(type, structure, name) \
-    case type: \
+#define X(type, structure, name)                                                                                       \
+    case type:                                                                                                         \
         return name;
         RECORDS(X)
 #undef X
@@ -97,7 +97,8 @@ static bool check_kernel(const struct cap_kernel *k, char *why)
     if (!tail_fits(&k->head, sizeof *k, k->param_count, sizeof(struct cap_kernel_param), why))
         return false;
     if (k->param_bytes > PARAM_LIMIT)
-        return no(why, "kernel %u claims %u bytes of parameters; at most %d are possible", k->id, k->param_bytes, PARAM_LIMIT);
+        return no(why, "kernel %u claims %u bytes of parameters; at most %d are possible", k->id, k->param_bytes,
+                  PARAM_LIMIT);
     const struct cap_kernel_param *params = (const struct cap_kernel_param *)(k + 1);
     for (uint32_t i = 0; i < k->param_count; i++)
         if (params[i].offset > k->param_bytes || params[i].size > k->param_bytes - params[i].offset)
@@ -111,7 +112,8 @@ static bool check_alloc(const struct cap_alloc *a, char *why)
     if (__builtin_add_overflow(a->address, a->bytes, &end))
         return no(why, "allocation %u wraps around the end of the address space", a->id);
     if (a->head_redzone > REDZONE_LIMIT || a->tail_redzone > REDZONE_LIMIT)
-        return no(why, "allocation %u claims impossible redzones (%u and %u bytes)", a->id, a->head_redzone, a->tail_redzone);
+        return no(why, "allocation %u claims impossible redzones (%u and %u bytes)", a->id, a->head_redzone,
+                  a->tail_redzone);
     return true;
 }
 
@@ -130,7 +132,8 @@ bool capture_check_shape(const struct cap_head *record, char *why)
 {
     size_t least = least_bytes(record->type);
     if (record->size < least)
-        return no(why, "%s record of %u bytes; at least %zu were expected", type_name(record->type), record->size, least);
+        return no(why, "%s record of %u bytes; at least %zu were expected", type_name(record->type), record->size,
+                  least);
     switch (record->type) {
     case CAP_STRING: {
         const struct cap_string *s = (const void *)record;
@@ -210,7 +213,8 @@ uint32_t capture_check_defines(const struct cap_head *record)
 }
 
 /* `id` must name a record of `type`; 0 is allowed when `optional`. */
-static bool refers(const struct capture *c, const struct cap_head *record, enum cap_type type, uint32_t id, bool optional, char *why)
+static bool refers(const struct capture *c, const struct cap_head *record, enum cap_type type, uint32_t id,
+                   bool optional, char *why)
 {
     if ((optional && id == 0) || capture_definition(c, type, id))
         return true;
@@ -223,8 +227,8 @@ static bool check_snapshot(const struct capture *c, const struct cap_snapshot *s
         return false;
     const struct cap_alloc *a = capture_definition(c, CAP_ALLOC, s->allocation);
     if (s->offset > a->bytes || s->bytes > a->bytes - s->offset)
-        return no(why, "snapshot [%" PRIu64 ", +%" PRIu64 ") lies outside allocation %u of %" PRIu64 " bytes", s->offset, s->bytes,
-                  a->id, a->bytes);
+        return no(why, "snapshot [%" PRIu64 ", +%" PRIu64 ") lies outside allocation %u of %" PRIu64 " bytes",
+                  s->offset, s->bytes, a->id, a->bytes);
     if (s->when > CAP_AFTER)
         return no(why, "snapshot taken at moment %u", s->when);
     return true;
@@ -235,13 +239,15 @@ bool capture_check_references(const struct capture *c, const struct cap_head *re
     switch (record->type) {
     case CAP_KERNEL: {
         const struct cap_kernel *k = (const void *)record;
-        return refers(c, record, CAP_MODULE, k->module, true, why) && refers(c, record, CAP_STRING, k->name, false, why);
+        return refers(c, record, CAP_MODULE, k->module, true, why) &&
+               refers(c, record, CAP_STRING, k->name, false, why);
     }
     case CAP_FREE:
         return refers(c, record, CAP_ALLOC, ((const struct cap_free *)record)->id, true, why);
     case CAP_LAUNCH: {
         const struct cap_launch *l = (const void *)record;
-        return refers(c, record, CAP_KERNEL, l->kernel, false, why) && refers(c, record, CAP_CONFIG, l->config, false, why) &&
+        return refers(c, record, CAP_KERNEL, l->kernel, false, why) &&
+               refers(c, record, CAP_CONFIG, l->config, false, why) &&
                refers(c, record, CAP_STREAM, l->stream, true, why);
     }
     case CAP_SNAPSHOT:

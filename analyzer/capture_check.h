@@ -6,8 +6,8 @@
 
 enum { CAPTURE_CHECK_TEXT = 200 };
 
-/* Looks at the record alone: `record->size` bytes are readable, a multiple of 8 and at least a cap_head. False with the reason in
- * `why` (CAPTURE_CHECK_TEXT bytes). Unknown types are possible. */
+/* Looks at the record alone: `record->size` bytes are readable, a multiple of 8 and at least a cap_head. False with the
+ * reason in `why` (CAPTURE_CHECK_TEXT bytes). Unknown types are possible. */
 bool capture_check_shape(const struct cap_head *record, char *why);
 /* Looks at what it refers to; all definitions are indexed by now. */
 bool capture_check_references(const struct capture *capture, const struct cap_head *record, char *why);

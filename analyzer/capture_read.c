@@ -74,18 +74,19 @@ void capture_reject(struct capture *c, const struct cap_head *record, const char
 static enum status take_header(struct capture *c, const char *where, struct capture_bytes bytes, struct diag *diag)
 {
     if (bytes.bytes < sizeof c->header)
-        return diag_set(diag, STATUS_BAD_INPUT, where, (long)bytes.bytes, "the file ends after %zu bytes; a header of %zu was expected",
-                        bytes.bytes, sizeof c->header);
+        return diag_set(diag, STATUS_BAD_INPUT, where, (long)bytes.bytes,
+                        "the file ends after %zu bytes; a header of %zu was expected", bytes.bytes, sizeof c->header);
     memcpy(&c->header, bytes.data, sizeof c->header);
     const struct cap_header *h = &c->header;
     if (h->magic != CAP_MAGIC)
-        return diag_set(diag, STATUS_BAD_INPUT, where, 0, "not a capture: the magic is %016" PRIx64 ", expected %016" PRIx64, h->magic,
-                        CAP_MAGIC);
+        return diag_set(diag, STATUS_BAD_INPUT, where, 0,
+                        "not a capture: the magic is %016" PRIx64 ", expected %016" PRIx64, h->magic, CAP_MAGIC);
     if (h->version > CAP_VERSION || h->version == 0)
-        return diag_set(diag, STATUS_BAD_INPUT, where, 8, "capture of format version %u; this analyzer reads versions 1 to %d", h->version,
-                        CAP_VERSION);
+        return diag_set(diag, STATUS_BAD_INPUT, where, 8,
+                        "capture of format version %u; this analyzer reads versions 1 to %d", h->version, CAP_VERSION);
     if (h->header_bytes < sizeof *h)
-        return diag_set(diag, STATUS_BAD_INPUT, where, 12, "header of %u bytes; at least %zu were expected", h->header_bytes, sizeof *h);
+        return diag_set(diag, STATUS_BAD_INPUT, where, 12, "header of %u bytes; at least %zu were expected",
+                        h->header_bytes, sizeof *h);
     c->header.shim_version[sizeof h->shim_version - 1] = '\0';
     c->header.reason[sizeof h->reason - 1] = '\0';
     c->header.command[sizeof h->command - 2] = '\0';
@@ -119,7 +120,8 @@ static bool push_segment(struct capture *c, const char *name, uint8_t *data, siz
 static size_t count_records(const struct capture_segment *s)
 {
     size_t n = 0;
-    for (size_t at = sizeof(struct cap_segment); s->bytes >= sizeof(struct cap_head) && at <= s->bytes - sizeof(struct cap_head);) {
+    for (size_t at = sizeof(struct cap_segment);
+         s->bytes >= sizeof(struct cap_head) && at <= s->bytes - sizeof(struct cap_head);) {
         uint32_t size = ((const struct cap_head *)(s->data + at))->size;
         if (size < sizeof(struct cap_head) || size % 8 || size > s->bytes - at)
             break;
@@ -135,19 +137,20 @@ static bool segment_usable(struct capture *c, const struct capture_segment *s)
     if (s->bytes == 0)
         return false; /* created, killed before its header was written */
     if (s->bytes < sizeof *head) {
-        capture_reject(c, (const void *)s->data, "segment of %zu bytes; a header of %zu was expected", s->bytes, sizeof *head);
+        capture_reject(c, (const void *)s->data, "segment of %zu bytes; a header of %zu was expected", s->bytes,
+                       sizeof *head);
         return false;
     }
     if (head->magic == 0 && head->version == 0)
         return false; /* allocated, killed before its header was written */
     if (head->magic != CAP_SEGMENT_MAGIC) {
-        capture_reject(c, (const void *)s->data, "not a segment: the magic is %016" PRIx64 ", expected %016" PRIx64, head->magic,
-                       CAP_SEGMENT_MAGIC);
+        capture_reject(c, (const void *)s->data, "not a segment: the magic is %016" PRIx64 ", expected %016" PRIx64,
+                       head->magic, CAP_SEGMENT_MAGIC);
         return false;
     }
     if (head->version == 0 || head->version > CAP_VERSION) {
-        capture_reject(c, (const void *)s->data, "segment of format version %u; this analyzer reads versions 1 to %d", head->version,
-                       CAP_VERSION);
+        capture_reject(c, (const void *)s->data, "segment of format version %u; this analyzer reads versions 1 to %d",
+                       head->version, CAP_VERSION);
         return false;
     }
     return true;
@@ -165,12 +168,15 @@ static void walk_segment(struct capture *c, const struct capture_segment *s)
         if (record->size == 0)
             return;
         if (record->size < sizeof *record || record->size % 8) {
-            capture_reject(c, record, "record of %u bytes; a multiple of 8, at least %zu, was expected; the rest of the segment is left out",
-                           record->size, sizeof *record);
+            capture_reject(
+                c, record,
+                "record of %u bytes; a multiple of 8, at least %zu, was expected; the rest of the segment is left out",
+                record->size, sizeof *record);
             return;
         }
         if (record->size > s->bytes - at) {
-            capture_reject(c, record, "record of %u bytes, but the segment ends after %zu; it was cut", record->size, s->bytes - at);
+            capture_reject(c, record, "record of %u bytes, but the segment ends after %zu; it was cut", record->size,
+                           s->bytes - at);
             return;
         }
         at += record->size;
@@ -292,8 +298,8 @@ static enum status take_records(struct capture *c, struct diag *diag)
 
 /* ---- files ---- */
 
-static enum status read_file(int folder, const char *path, const char *name, uint64_t limit, uint8_t **out, size_t *out_bytes,
-                             struct diag *diag)
+static enum status read_file(int folder, const char *path, const char *name, uint64_t limit, uint8_t **out,
+                             size_t *out_bytes, struct diag *diag)
 {
     char where[sizeof diag->where];
     snprintf(where, sizeof where, "%s/%s", path, name);
@@ -308,7 +314,8 @@ static enum status read_file(int folder, const char *path, const char *name, uin
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
         status = diag_set(diag, STATUS_BAD_INPUT, where, -1, "not a regular file");
     else if ((uint64_t)st.st_size > limit)
-        status = diag_set(diag, STATUS_BAD_INPUT, where, -1, "%jd bytes; at most %" PRIu64 " were expected", (intmax_t)st.st_size, limit);
+        status = diag_set(diag, STATUS_BAD_INPUT, where, -1, "%jd bytes; at most %" PRIu64 " were expected",
+                          (intmax_t)st.st_size, limit);
     if (status)
         goto done;
     room = (size_t)st.st_size;
@@ -396,7 +403,8 @@ enum status capture_open(const char *path, struct capture **out, struct diag *di
     snprintf(where, sizeof where, "%s/capture.bin", path);
     int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0) {
-        status = errno == ENOTDIR ? diag_set(diag, STATUS_BAD_INPUT, path, -1, "not a folder; a capture is a folder with capture.bin in it")
+        status = errno == ENOTDIR ? diag_set(diag, STATUS_BAD_INPUT, path, -1,
+                                             "not a folder; a capture is a folder with capture.bin in it")
                                   : diag_set(diag, STATUS_IO, path, -1, "%s", strerror(errno));
         goto done;
     }
@@ -418,8 +426,8 @@ done:
     return STATUS_OK;
 }
 
-enum status capture_open_memory(struct capture_bytes header, const struct capture_bytes *segments, size_t count, struct capture **out,
-                                struct diag *diag)
+enum status capture_open_memory(struct capture_bytes header, const struct capture_bytes *segments, size_t count,
+                                struct capture **out, struct diag *diag)
 {
     *out = NULL;
     struct capture *c = new_capture("(memory)", diag);
@@ -470,8 +478,10 @@ uint64_t capture_ticks_ns(const struct capture *c, uint64_t ticks)
 {
     const struct cap_header *h = &c->header;
     /* The two pairs are better than the estimate once they are 10 ms apart: the clock reads cost far less than that. */
-    if (h->mono_now_ns > h->mono_start_ns && h->mono_now_ns - h->mono_start_ns > 10000000 && h->tsc_now > h->tsc_start) {
-        long double ns = (long double)(h->mono_now_ns - h->mono_start_ns) / (long double)(h->tsc_now - h->tsc_start) * (long double)ticks;
+    if (h->mono_now_ns > h->mono_start_ns && h->mono_now_ns - h->mono_start_ns > 10000000 &&
+        h->tsc_now > h->tsc_start) {
+        long double ns = (long double)(h->mono_now_ns - h->mono_start_ns) / (long double)(h->tsc_now - h->tsc_start) *
+                         (long double)ticks;
         return ns < 1.8e19L ? (uint64_t)ns : UINT64_MAX;
     }
     if (h->tsc_hz_estimate) {

@@ -1,8 +1,9 @@
 /* capture_read.h - opens a capture, also a damaged one, and hands out its records.
  *
- * Every record is checked before anybody sees it: its size against its type, its strings and lists against its size, its ids
- * against the records that define them, its ranges against overflow. What fails is left out, counted and explained in
- * `rejected`; the rest is used. Only a capture without a usable header is refused. Nothing here trusts a byte of the input.
+ * Every record is checked before anybody sees it: its size against its type, its strings and lists against its size,
+ * its ids against the records that define them, its ranges against overflow. What fails is left out, counted and
+ * explained in `rejected`; the rest is used. Only a capture without a usable header is refused. Nothing here trusts a
+ * byte of the input.
  */
 #ifndef ANALYZER_CAPTURE_READ_H
 #define ANALYZER_CAPTURE_READ_H
@@ -43,7 +44,8 @@ struct capture {
 /* Opens the folder `path`. On failure *out is NULL and *diag names file, offset and what was expected. */
 enum status capture_open(const char *path, struct capture **out, struct diag *diag);
 
-/* The same from memory, for tests and fuzzing: the bytes of capture.bin and of `count` segments, all copied. There are no blobs. */
+/* The same from memory, for tests and fuzzing: the bytes of capture.bin and of `count` segments, all copied. There are
+ * no blobs. */
 struct capture_bytes {
     const void *data;
     size_t bytes;
@@ -52,7 +54,8 @@ enum status capture_open_memory(struct capture_bytes header, const struct captur
                                 struct capture **out, struct diag *diag);
 void capture_close(struct capture *capture); /* NULL is fine */
 
-/* Never NULL: "" for id 0 and for what is not there. Control characters and bytes that are not UTF-8 are replaced by '?'. */
+/* Never NULL: "" for id 0 and for what is not there. Control characters and bytes that are not UTF-8 are replaced by
+ * '?'. */
 const char *capture_string(const struct capture *capture, uint32_t id);
 /* The record that defines `id`, or NULL. */
 const void *capture_definition(const struct capture *capture, enum cap_type type, uint32_t id);
@@ -61,9 +64,10 @@ const void *capture_definition(const struct capture *capture, enum cap_type type
 void capture_reject(struct capture *capture, const struct cap_head *record, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The contents of blob `hash`, at most `limit` bytes, in a new buffer (*out, free with free()). The hash is verified. */
-enum status capture_blob(const struct capture *capture, struct hash128 hash, uint64_t limit, uint8_t **out, size_t *out_bytes,
-                         struct diag *diag);
+/* The contents of blob `hash`, at most `limit` bytes, in a new buffer (*out, free with free()). The hash is verified.
+ */
+enum status capture_blob(const struct capture *capture, struct hash128 hash, uint64_t limit, uint8_t **out,
+                         size_t *out_bytes, struct diag *diag);
 
 /* TSC ticks to nanoseconds, from the header's two clock pairs. */
 uint64_t capture_ticks_ns(const struct capture *capture, uint64_t ticks);

@@ -1,9 +1,10 @@
 /* classify_damage.c - damaged redzones, joined to the launch that did it.
  *
- * A check that found damage gives a window: the work between the last check that found the redzone intact and this one. Tried
- * in turn: a re-executed launch of the window that wrote there; a copy or memset of the window that reaches there; a launch
- * of the window whose kernel wrote past the end of the same argument at another launch that was re-executed; the only launch
- * of the window that can reach the allocation. Else the window is all that is known, and that is what is said.
+ * A check that found damage gives a window: the work between the last check that found the redzone intact and this one.
+ * Tried in turn: a re-executed launch of the window that wrote there; a copy or memset of the window that reaches
+ * there; a launch of the window whose kernel wrote past the end of the same argument at another launch that was
+ * re-executed; the only launch of the window that can reach the allocation. Else the window is all that is known, and
+ * that is what is said.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -43,9 +44,11 @@ static void add_sentinel(const struct damage_case *c, struct finding *f)
     size_t shown = d->length < 8 ? (size_t)d->length : 8;
     hex(d->found, shown, found, sizeof found);
     hex(d->expected, shown, expected, sizeof expected);
-    finding_evidence(f, "sentinel", "%" PRIu64 " bytes %s of allocation %u were overwritten, from offset %" PRId64 " of %" PRIu64 ": %s%s, were %s",
-                     d->length, d->tail ? "behind the end" : "before the start", c->allocation->id, d->offset, c->allocation->bytes, found,
-                     d->length > shown ? " ..." : "", expected);
+    finding_evidence(f, "sentinel",
+                     "%" PRIu64 " bytes %s of allocation %u were overwritten, from offset %" PRId64 " of %" PRIu64
+                     ": %s%s, were %s",
+                     d->length, d->tail ? "behind the end" : "before the start", c->allocation->id, d->offset,
+                     c->allocation->bytes, found, d->length > shown ? " ..." : "", expected);
     uint32_t kind = c->allocation->record->kind;
     if (kind == CAP_ALLOC_HOST || kind == CAP_ALLOC_REGISTERED || kind == CAP_ALLOC_MANAGED)
         finding_evidence(f, "host-or-launch", "the host can write to this allocation, too; it may have been the host");
@@ -101,8 +104,8 @@ static void allocated_text(const struct damage_case *c, char out[260])
 {
     char place[200];
     symbols_place(c->symbols, c->allocation->record->stack, place, sizeof place);
-    snprintf(out, 260, "%s allocation %u%s%s%s", c->record->tail ? "past the end of" : "before the start of", c->allocation->id,
-             *place ? " (allocated at " : "", place, *place ? ")" : "");
+    snprintf(out, 260, "%s allocation %u%s%s%s", c->record->tail ? "past the end of" : "before the start of",
+             c->allocation->id, *place ? " (allocated at " : "", place, *place ? ")" : "");
 }
 
 static void finish_new(const struct damage_case *c, struct finding *f, const char *by)
@@ -128,7 +131,8 @@ static bool join_copy(const struct damage_case *c)
             if (!copy->width || !copy->height || !copy->depth || copy->kind == CAP_COPY_ARRAY)
                 continue;
             target = copy->target;
-            end = target + (copy->height - 1) * copy->target_pitch + (copy->depth - 1) * copy->target_slice_pitch + copy->width;
+            end = target + (copy->height - 1) * copy->target_pitch + (copy->depth - 1) * copy->target_slice_pitch +
+                  copy->width;
             stack = copy->stack;
         } else if (h->type == CAP_SET) {
             const struct cap_set *set = (const void *)h;
@@ -176,8 +180,10 @@ static bool join_sibling(const struct damage_case *c)
                 struct finding *f = &c->out->items[j->faults[k].finding - 1];
                 finding_launch(f, l->number);
                 if (f->evidence_count < 8) {
-                    finding_evidence(f, "sibling", "launch %zu was not re-executed; it is of the same kernel%s as launch %zu, which was", l->number,
-                                     l->record->config == sibling->record->config ? " and shape" : "", sibling->number);
+                    finding_evidence(
+                        f, "sibling",
+                        "launch %zu was not re-executed; it is of the same kernel%s as launch %zu, which was",
+                        l->number, l->record->config == sibling->record->config ? " and shape" : "", sibling->number);
                     add_sentinel(c, f);
                 }
                 return true;
@@ -216,14 +222,18 @@ static void join_window(const struct damage_case *c)
     if (can_reach == 1 || ran == 1) {
         f = new_finding(c, ran == 1 ? 0.9 : 0.6, can_reach == 1 ? only : first);
         if (f && ran > 1)
-            finding_evidence(f, "window", "of launches %zu to %zu only this one has an argument that points into the allocation", first, last);
+            finding_evidence(f, "window",
+                             "of launches %zu to %zu only this one has an argument that points into the allocation",
+                             first, last);
     } else if (ran) {
         f = new_finding(c, 0.5, first);
         snprintf(by, sizeof by, " by one of launches %zu to %zu", first, last);
         if (f) {
             f->window_last = last;
-            finding_evidence(f, "window", "%zu launches ran between the last intact check and this one; %zu of them can reach the allocation", ran,
-                             can_reach);
+            finding_evidence(
+                f, "window",
+                "%zu launches ran between the last intact check and this one; %zu of them can reach the allocation",
+                ran, can_reach);
         }
     } else {
         f = new_finding(c, 0.5, 0);
@@ -249,7 +259,8 @@ static bool known_already(const struct damage_case *c)
 void classify_damage(const struct model *m, const struct judgements *js, struct symbols *symbols, struct findings *out)
 {
     for (size_t i = 0; i < m->damage_count; i++) {
-        struct damage_case c = {m, js, symbols, out, m->damages[i], model_allocation_by_id(m, m->damages[i]->allocation), 0, 0};
+        struct damage_case c = {
+            m, js, symbols, out, m->damages[i], model_allocation_by_id(m, m->damages[i]->allocation), 0, 0};
         if (!c.allocation)
             continue;
         c.first = model_first_launch_from(m, c.record->clean_seq);

@@ -1,4 +1,5 @@
-/* classify_differences.c - where the device left other bytes than the kernel's PTX does. Only what verify was sure of gets here. */
+/* classify_differences.c - where the device left other bytes than the kernel's PTX does. Only what verify was sure of
+ * gets here. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -9,7 +10,8 @@ static enum finding_class difference_class(enum judgement_difference_kind kind)
     return kind == JUDGEMENT_DIFFERENCE_DROPPED ? FINDING_DROPPED_WRITE : FINDING_MISMATCH;
 }
 
-static struct finding *same_cause(const struct model *m, struct findings *fs, enum finding_class class, const struct model_launch *l)
+static struct finding *same_cause(const struct model *m, struct findings *fs, enum finding_class class,
+                                  const struct model_launch *l)
 {
     for (size_t i = 0; i < fs->count; i++) {
         const struct model_launch *first = model_launch_by_number(m, fs->items[i].launch);
@@ -26,11 +28,13 @@ static void describe(const struct judgement_difference *d, struct finding *f)
         [JUDGEMENT_DIFFERENCE_DROPPED] = "still hold their old values although the kernel stores to them",
         [JUDGEMENT_DIFFERENCE_OUTSIDE] = "changed although the kernel does not store to them",
     };
-    finding_summary(f, "%" PRIu64 " of %" PRIu64 " words of allocation %u %s", d->words, d->of, d->allocation, what[d->kind]);
+    finding_summary(f, "%" PRIu64 " of %" PRIu64 " words of allocation %u %s", d->words, d->of, d->allocation,
+                    what[d->kind]);
     float device, expected;
     memcpy(&device, &d->device, sizeof device);
     memcpy(&expected, &d->expected, sizeof expected);
-    finding_evidence(f, "re-execution", "first at offset %" PRIu64 ": device 0x%08x, expected 0x%08x (as floats %.9g and %.9g)", d->offset,
+    finding_evidence(f, "re-execution",
+                     "first at offset %" PRIu64 ": device 0x%08x, expected 0x%08x (as floats %.9g and %.9g)", d->offset,
                      d->device, d->expected, (double)device, (double)expected);
 }
 
@@ -46,7 +50,8 @@ void classify_differences(const struct model *m, const struct judgements *js, st
                 finding_launch(old, l->number);
                 continue;
             }
-            size_t index = findings_add(out, difference_class(d->kind), d->kind == JUDGEMENT_DIFFERENCE_OUTSIDE ? 0.6 : 0.8);
+            size_t index =
+                findings_add(out, difference_class(d->kind), d->kind == JUDGEMENT_DIFFERENCE_OUTSIDE ? 0.6 : 0.8);
             if (index == SIZE_MAX)
                 return;
             struct finding *f = &out->items[index];

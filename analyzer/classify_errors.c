@@ -4,7 +4,8 @@
 
 #include "analyzer/finding.h"
 
-/* Errors that a running kernel causes and that stick to the context (CUresult of cuda.h 13.0). They show up at any later call. */
+/* Errors that a running kernel causes and that stick to the context (CUresult of cuda.h 13.0). They show up at any
+ * later call. */
 static bool sticky(int32_t code)
 {
     switch (code) {
@@ -38,7 +39,8 @@ static bool fault_explains(enum finding_class class)
 }
 
 /* The culprit is among the launches before the call that returned the error. */
-static void take_sticky(const struct model *m, const struct judgements *js, const struct cap_error *e, struct findings *out)
+static void take_sticky(const struct model *m, const struct judgements *js, const struct cap_error *e,
+                        struct findings *out)
 {
     size_t before = model_first_launch_from(m, e->head.seq);
     size_t last = 0;
@@ -62,7 +64,8 @@ static void take_sticky(const struct model *m, const struct judgements *js, cons
     struct finding *f = &out->items[index];
     if (last)
         finding_launch(f, last);
-    finding_summary(f, "the device stopped with %s (%d); this is the last launch before it was seen", error_name(m, e), e->code);
+    finding_summary(f, "the device stopped with %s (%d); this is the last launch before it was seen", error_name(m, e),
+                    e->code);
     finding_evidence(f, "device-error", "%s (%d)", error_name(m, e), e->code);
     if (js->count == 0)
         finding_next(f, "ops-debug verify %s", m->capture->path);
@@ -70,13 +73,15 @@ static void take_sticky(const struct model *m, const struct judgements *js, cons
 }
 
 /* One finding per kernel and error code. */
-static void take_refused(const struct model *m, const struct model_launch *l, struct symbols *symbols, struct findings *out)
+static void take_refused(const struct model *m, const struct model_launch *l, struct symbols *symbols,
+                         struct findings *out)
 {
     int32_t code = l->error ? l->error->code : 0;
     for (size_t i = 0; i < out->count; i++) {
         struct finding *old = &out->items[i];
         const struct model_launch *first = model_launch_by_number(m, old->launch);
-        if (old->class == FINDING_FAILED_LAUNCH && first && first->kernel == l->kernel && first->error && first->error->code == code) {
+        if (old->class == FINDING_FAILED_LAUNCH && first && first->kernel == l->kernel && first->error &&
+            first->error->code == code) {
             finding_launch(old, l->number);
             return;
         }
@@ -93,9 +98,11 @@ static void take_refused(const struct model *m, const struct model_launch *l, st
     }
     finding_launch(f, l->number);
     finding_summary(f, "the driver refused the launch with %s (%d)", error_name(m, l->error), code);
-    finding_evidence(f, "device-error", "%s (%d) from the launch call; grid %u x %u x %u, block %u x %u x %u, %u bytes of dynamic shared memory",
-                     error_name(m, l->error), code, l->config->grid[0], l->config->grid[1], l->config->grid[2], l->config->block[0],
-                     l->config->block[1], l->config->block[2], l->config->dynamic_shared_bytes);
+    finding_evidence(
+        f, "device-error",
+        "%s (%d) from the launch call; grid %u x %u x %u, block %u x %u x %u, %u bytes of dynamic shared memory",
+        error_name(m, l->error), code, l->config->grid[0], l->config->grid[1], l->config->grid[2], l->config->block[0],
+        l->config->block[1], l->config->block[2], l->config->dynamic_shared_bytes);
     finding_next(f, "ops-debug show %s %zu", m->capture->path, l->number);
 }
 

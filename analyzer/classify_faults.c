@@ -32,7 +32,8 @@ static enum finding_class fault_class(const struct judgement_fault *f)
 /* Of two accesses that race, the one that read is where the wrong value came in. */
 static const struct judgement_access *fault_place(const struct judgement_fault *f)
 {
-    return f->kind == JUDGEMENT_FAULT_RACE && f->access.write && f->other.ptx_line && !f->other.write ? &f->other : &f->access;
+    return f->kind == JUDGEMENT_FAULT_RACE && f->access.write && f->other.ptx_line && !f->other.write ? &f->other
+                                                                                                      : &f->access;
 }
 
 static const struct judgement_frame *first_frame(const struct judgement_access *a)
@@ -64,7 +65,8 @@ static void place_text(const struct judgement_access *a, char out[160])
 }
 
 /* "allocation 9 (allocated at block.cu:210)", or "a freed allocation", or the plain address. */
-static void allocation_text(const struct model *m, struct symbols *symbols, const struct judgement_fault *f, char *out, size_t bytes)
+static void allocation_text(const struct model *m, struct symbols *symbols, const struct judgement_fault *f, char *out,
+                            size_t bytes)
 {
     char place[200];
     const struct model_allocation *a = model_allocation_by_id(m, f->allocation);
@@ -97,7 +99,8 @@ static void distance_text(const struct model_allocation *a, const struct judgeme
     }
 }
 
-static void summarise(const struct model *m, struct symbols *symbols, const struct judgement_fault *f, struct finding *out)
+static void summarise(const struct model *m, struct symbols *symbols, const struct judgement_fault *f,
+                      struct finding *out)
 {
     char who[96], what[400], where[96], other[96], other_place[160];
     const struct judgement_access *place = fault_place(f);
@@ -118,19 +121,22 @@ static void summarise(const struct model *m, struct symbols *symbols, const stru
         finding_summary(out, "%u bytes written to read-only %s by %s", f->bytes, what, who);
         break;
     case JUDGEMENT_FAULT_MISALIGNED:
-        finding_summary(out, "%u bytes %s at an address that is not a multiple of %u, in %s, by %s", f->bytes, verb, f->bytes, what, who);
+        finding_summary(out, "%u bytes %s at an address that is not a multiple of %u, in %s, by %s", f->bytes, verb,
+                        f->bytes, what, who);
         break;
     case JUDGEMENT_FAULT_FREED:
-        finding_summary(out, "%u bytes at offset %" PRId64 " %s after the free of %s by %s", f->bytes, f->offset, verb, what, who);
+        finding_summary(out, "%u bytes at offset %" PRId64 " %s after the free of %s by %s", f->bytes, f->offset, verb,
+                        what, who);
         break;
     case JUDGEMENT_FAULT_UNINITIALISED:
-        finding_summary(out, "%u bytes read at offset %" PRId64 " that nobody ever wrote, in %s, by %s", f->bytes, f->offset, what, who);
+        finding_summary(out, "%u bytes read at offset %" PRId64 " that nobody ever wrote, in %s, by %s", f->bytes,
+                        f->offset, what, who);
         break;
     case JUDGEMENT_FAULT_RACE:
         thread_text(partner, other);
         place_text(partner, other_place);
-        finding_summary(out, "%s memory %s by %s races with the %s at %s by %s", f->space, place->write ? "written" : "read", who,
-                        partner->write ? "write" : "read", other_place, other);
+        finding_summary(out, "%s memory %s by %s races with the %s at %s by %s", f->space,
+                        place->write ? "written" : "read", who, partner->write ? "write" : "read", other_place, other);
         break;
     case JUDGEMENT_FAULT_BARRIER:
         finding_summary(out, "threads of a block wait at different barriers, or some have left; %s waits in vain", who);
@@ -150,8 +156,8 @@ static void add_evidence(const struct model *m, const struct judgement_fault *f,
     char times[64] = "";
     if (f->count > 1)
         snprintf(times, sizeof times, ", %" PRIu64 " accesses in all", f->count);
-    finding_evidence(out, "re-execution", "%s %s of %u bytes at %s by %s%s", f->space, a->write ? "store" : "load", f->bytes, place, who,
-                     times);
+    finding_evidence(out, "re-execution", "%s %s of %u bytes at %s by %s%s", f->space, a->write ? "store" : "load",
+                     f->bytes, place, who, times);
     for (size_t i = 1; i < a->frame_count; i++)
         if (a->frames[i].file)
             finding_evidence(out, "inlined-at", "%s%s%s:%u", a->frames[i].function ? a->frames[i].function : "",
@@ -159,7 +165,8 @@ static void add_evidence(const struct model *m, const struct judgement_fault *f,
     const struct model_allocation *landed = model_allocation_by_id(m, f->landed);
     if (landed)
         finding_evidence(out, "landed-in", "the bytes belong to allocation %u, offset %" PRIu64 "%s", landed->id,
-                         f->address - landed->address, f->landed_changed ? "; its contents did change there on the device" : "");
+                         f->address - landed->address,
+                         f->landed_changed ? "; its contents did change there on the device" : "");
 }
 
 static bool same_text(const char *a, const char *b)
@@ -168,8 +175,8 @@ static bool same_text(const char *a, const char *b)
 }
 
 /* The finding that the same mistake has made already, or NULL. */
-static struct finding *same_cause(const struct model *m, struct findings *fs, enum finding_class class, const struct model_launch *l,
-                                  const struct judgement_fault *f)
+static struct finding *same_cause(const struct model *m, struct findings *fs, enum finding_class class,
+                                  const struct model_launch *l, const struct judgement_fault *f)
 {
     const struct judgement_access *place = fault_place(f);
     const struct judgement_frame *frame = first_frame(place);
@@ -181,14 +188,16 @@ static struct finding *same_cause(const struct model *m, struct findings *fs, en
         /* One missing barrier shows as many pairs of accesses. */
         if (class == FINDING_RACE || class == FINDING_DIVERGENT_BARRIER)
             return old;
-        if (frame ? old->line == frame->line && same_text(old->file, frame->file) : !old->line && old->ptx_line == place->ptx_line)
+        if (frame ? old->line == frame->line && same_text(old->file, frame->file)
+                  : !old->line && old->ptx_line == place->ptx_line)
             return old;
     }
     return NULL;
 }
 
 /* A load past the end by the very thread that also stores past the end comes from the same unchecked index. */
-static struct finding *store_by_same_thread(struct findings *fs, const struct judgement *j, const struct judgement_fault *f)
+static struct finding *store_by_same_thread(struct findings *fs, const struct judgement *j,
+                                            const struct judgement_fault *f)
 {
     if (f->kind != JUDGEMENT_FAULT_OUT_OF_BOUNDS || f->access.write)
         return NULL;
@@ -232,8 +241,8 @@ static double fault_confidence(const struct judgement_fault *f)
     }
 }
 
-static void take_fault(const struct model *m, struct symbols *symbols, const struct model_launch *l, const struct judgement *j,
-                       struct judgement_fault *f, struct findings *out)
+static void take_fault(const struct model *m, struct symbols *symbols, const struct model_launch *l,
+                       const struct judgement *j, struct judgement_fault *f, struct findings *out)
 {
     enum finding_class class = fault_class(f);
     struct finding *old = store_by_same_thread(out, j, f);

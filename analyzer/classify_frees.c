@@ -42,6 +42,7 @@ void classify_frees(const struct model *m, struct symbols *symbols, struct findi
             finding_summary(f, "address 0x%" PRIx64 " is freed, but no allocation starts there", record->address);
         finding_evidence(f, "free", "the driver answered with error %d", record->result);
         if (a && a->free_stack)
-            finding_evidence(f, "free", "first freed at %s", symbols_place(symbols, a->free_stack, place, sizeof place));
+            finding_evidence(f, "free", "first freed at %s",
+                             symbols_place(symbols, a->free_stack, place, sizeof place));
     }
 }

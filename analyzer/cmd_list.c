@@ -31,8 +31,10 @@ static void shape_text(const uint32_t v[3], char out[40])
 
 static void list_text(const struct session *s, struct selection *selection, bool verbose)
 {
-    struct text_table t = {.columns = 9, .right = {true, false, false, false, true, true, true, true, false}, .squeeze = 1};
-    text_table_row(&t, (const char *const[]){"launch", "kernel", "grid", "block", "stream", "launch", "device", "wait", "verdict"});
+    struct text_table t = {
+        .columns = 9, .right = {true, false, false, false, true, true, true, true, false}, .squeeze = 1};
+    text_table_row(&t, (const char *const[]){"launch", "kernel", "grid", "block", "stream", "launch", "device", "wait",
+                                             "verdict"});
     for (size_t i = 0; i < s->model->launch_count; i++) {
         const struct model_launch *l = &s->model->launches[i];
         char number[24], grid[40], block[40], stream[24], launch[24], device[24], wait[24];
@@ -40,10 +42,11 @@ static void list_text(const struct session *s, struct selection *selection, bool
             continue;
         shape_text(l->config->grid, grid);
         shape_text(l->config->block, block);
-        text_table_row(&t, (const char *const[]){text_number(l->number, number), verbose ? l->kernel->full_name : l->kernel->name, grid, block,
+        text_table_row(&t, (const char *const[]){text_number(l->number, number),
+                                                 verbose ? l->kernel->full_name : l->kernel->name, grid, block,
                                                  text_number(l->record->stream, stream), text_time(l->host_ns, launch),
-                                                 l->time_source ? text_time(l->device_ns, device) : "-", text_time(l->wait_ns, wait),
-                                                 verdict_text(s, l)});
+                                                 l->time_source ? text_time(l->device_ns, device) : "-",
+                                                 text_time(l->wait_ns, wait), verdict_text(s, l)});
     }
     text_table_print(&t, stdout, "");
 }

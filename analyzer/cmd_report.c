@@ -16,7 +16,9 @@ int cmd_report(const struct options *options)
     session_classify(&s);
     int code = findings_serious(&s.findings) ? EXIT_FINDINGS : EXIT_NOTHING;
     if (!options->json)
-        report_text(stdout, &s, (struct report_style){.verbose = options->verbose, .color = text_wants_color(options->color, stdout)});
+        report_text(
+            stdout, &s,
+            (struct report_style){.verbose = options->verbose, .color = text_wants_color(options->color, stdout)});
     else if (!report_json(stdout, &s))
         code = EXIT_INTERNAL;
     session_close(&s);

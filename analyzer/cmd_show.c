@@ -12,7 +12,8 @@
 
 static const char *alloc_kind_name(uint32_t kind)
 {
-    static const char *const names[] = {"device", "pitched", "managed", "host", "registered", "async", "pool", "mapped", "variable", "imported"};
+    static const char *const names[] = {"device", "pitched", "managed", "host",     "registered",
+                                        "async",  "pool",    "mapped",  "variable", "imported"};
     return kind < sizeof names / sizeof *names ? names[kind] : "?";
 }
 
@@ -22,8 +23,8 @@ static void argument_text(struct session *s, const struct report_argument *a, ch
     const struct model_allocation *to = a->allocation;
     if (to) {
         symbols_place(s->symbols, to->record->stack, place, sizeof place);
-        snprintf(out, bytes, "%sallocation %u + %" PRIu64 " of %" PRIu64 "%s%s", a->freed ? "freed " : "", to->id, a->value - to->address,
-                 to->bytes, *place ? ", allocated at " : "", place);
+        snprintf(out, bytes, "%sallocation %u + %" PRIu64 " of %" PRIu64 "%s%s", a->freed ? "freed " : "", to->id,
+                 a->value - to->address, to->bytes, *place ? ", allocated at " : "", place);
     } else if (a->size == 4) {
         float as_float;
         uint32_t word = (uint32_t)a->value;
@@ -48,8 +49,8 @@ static void print_arguments(struct session *s, const struct model_launch *l)
         char number[24], offset[24], size[24], value[24], meaning[320];
         snprintf(value, sizeof value, "0x%" PRIx64, args[i].value);
         argument_text(s, &args[i], meaning, sizeof meaning);
-        text_table_row(&t, (const char *const[]){text_number(i, number), text_number(args[i].offset, offset), text_number(args[i].size, size),
-                                                 value, meaning});
+        text_table_row(&t, (const char *const[]){text_number(i, number), text_number(args[i].offset, offset),
+                                                 text_number(args[i].size, size), value, meaning});
     }
     if (!args)
         puts("  they were not recorded");
@@ -69,8 +70,9 @@ static void print_snapshots(const struct session *s, const struct model_launch *
         const struct cap_snapshot *p = s->model->snapshots[l->first_snapshot + i];
         char allocation[24], offset[24], bytes[24], hash[HASH_TEXT_BYTES];
         hash_text((struct hash128){p->hash_low, p->hash_high}, hash);
-        text_table_row(&t, (const char *const[]){p->when == CAP_BEFORE ? "before" : "after", text_number(p->allocation, allocation),
-                                                 text_number(p->offset, offset), text_number(p->bytes, bytes), hash});
+        text_table_row(&t, (const char *const[]){p->when == CAP_BEFORE ? "before" : "after",
+                                                 text_number(p->allocation, allocation), text_number(p->offset, offset),
+                                                 text_number(p->bytes, bytes), hash});
     }
     if (l->snapshot_count) {
         text_table_print(&t, stdout, "  ");
@@ -97,10 +99,11 @@ static void print_judgement(struct session *s, const struct model_launch *l)
         return;
     }
     if (j->verdict == JUDGEMENT_CHECKED)
-        printf("re-executed: %" PRIu64 " thread instructions, %zu faults, %zu differences\n", j->instructions, j->fault_count,
-               j->difference_count);
+        printf("re-executed: %" PRIu64 " thread instructions, %zu faults, %zu differences\n", j->instructions,
+               j->fault_count, j->difference_count);
     else
-        printf("not judged: %s%s%s\n", j->reason ? j->reason : "unknown", j->detail ? ": " : "", j->detail ? j->detail : "");
+        printf("not judged: %s%s%s\n", j->reason ? j->reason : "unknown", j->detail ? ": " : "",
+               j->detail ? j->detail : "");
     for (size_t i = 0; i < s->findings.count; i++) {
         const struct finding *f = &s->findings.items[i];
         bool here = false;
@@ -123,11 +126,12 @@ static void show_text(struct session *s, const struct model_launch *l, bool verb
     text_fold(stdout, "", 4, l->kernel->full_name);
     printf("launch %zu of %zu on stream %u, %s after the start\n", l->number, s->model->launch_count, l->record->stream,
            text_time(capture_time_ns(s->capture, l->record->head.tsc), start));
-    printf("grid %u x %u x %u, block %u x %u x %u, shared memory %u static + %u dynamic, %u registers, %u bytes local\n", c->grid[0],
-           c->grid[1], c->grid[2], c->block[0], c->block[1], c->block[2], k->static_shared_bytes, c->dynamic_shared_bytes, k->registers,
-           k->local_bytes);
-    printf("launch call %s, device %s, waited for %s\n", text_time(l->host_ns, launch), l->time_source ? text_time(l->device_ns, device) : "-",
-           text_time(l->wait_ns, wait));
+    printf(
+        "grid %u x %u x %u, block %u x %u x %u, shared memory %u static + %u dynamic, %u registers, %u bytes local\n",
+        c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1], c->block[2], k->static_shared_bytes,
+        c->dynamic_shared_bytes, k->registers, k->local_bytes);
+    printf("launch call %s, device %s, waited for %s\n", text_time(l->host_ns, launch),
+           l->time_source ? text_time(l->device_ns, device) : "-", text_time(l->wait_ns, wait));
     if (l->record->outcome == CAP_LAUNCH_FAILED)
         printf("the driver refused it: %s\n", l->error ? capture_string(s->capture, l->error->name) : "?");
     if (l->record->flags & CAP_LAUNCH_CAPTURING)
@@ -187,7 +191,8 @@ static bool show_json(struct session *s, const struct model_launch *l)
     cJSON_AddNumberToObject(root, "dynamic_shared_bytes", l->config->dynamic_shared_bytes);
     cJSON_AddNumberToObject(root, "stream", l->record->stream);
     cJSON_AddNumberToObject(root, "launch_ns", (double)l->host_ns);
-    cJSON_AddItemToObject(root, "device_ns", l->time_source ? cJSON_CreateNumber((double)l->device_ns) : cJSON_CreateNull());
+    cJSON_AddItemToObject(root, "device_ns",
+                          l->time_source ? cJSON_CreateNumber((double)l->device_ns) : cJSON_CreateNull());
     cJSON_AddNumberToObject(root, "wait_ns", (double)l->wait_ns);
     cJSON_AddItemToObject(root, "arguments", arguments_json(s, l));
     cJSON *snapshots = cJSON_AddArrayToObject(root, "snapshots");
@@ -232,7 +237,8 @@ int cmd_show(const struct options *options)
     int code = EXIT_NOTHING;
     const struct model_launch *l = model_launch_by_number(s.model, (size_t)number);
     if (!l)
-        code = command_usage("%s has launches 1 to %zu; there is no launch %llu", s.capture->path, s.model->launch_count, number);
+        code = command_usage("%s has launches 1 to %zu; there is no launch %llu", s.capture->path,
+                             s.model->launch_count, number);
     else if (!options->json)
         show_text(&s, l, options->verbose);
     else if (!show_json(&s, l))

@@ -18,7 +18,8 @@ static uint32_t default_jobs(void)
     return n < 1 ? 1 : n > 256 ? 256 : (uint32_t)n;
 }
 
-static enum status judge(struct session *s, const struct options *options, struct selection *selection, struct diag *diag)
+static enum status judge(struct session *s, const struct options *options, struct selection *selection,
+                         struct diag *diag)
 {
     struct verify_options how = {
         .workers = options->jobs ? (uint32_t)(options->jobs > 256 ? 256 : options->jobs) : default_jobs(),

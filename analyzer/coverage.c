@@ -6,14 +6,14 @@
 static void count_reason(struct coverage *c, const char *reason)
 {
     size_t i = 0;
-    while (i < c->reasons && strcmp(c->not[i].reason, reason) != 0)
+    while (i < c->reasons && strcmp(c->not [i].reason, reason) != 0)
         i++;
     if (i == COVERAGE_REASONS)
         i--;
     else if (i == c->reasons) {
-        c->not[c->reasons++].reason = reason;
+        c->not [c->reasons++].reason = reason;
     }
-    c->not[i].count++;
+    c->not [i].count++;
 }
 
 struct coverage coverage_of(const struct model *m, const struct judgements *js)
@@ -29,10 +29,10 @@ struct coverage coverage_of(const struct model *m, const struct judgements *js)
             count_reason(&c, j->reason ? j->reason : "unknown");
     }
     for (size_t i = 1; i < c.reasons; i++)
-        for (size_t k = i; k > 0 && c.not[k].count > c.not[k - 1].count; k--) {
-            __typeof__(c.not[0]) swap = c.not[k];
-            c.not[k] = c.not[k - 1];
-            c.not[k - 1] = swap;
+        for (size_t k = i; k > 0 && c.not [k].count > c.not [k - 1].count; k--) {
+            __typeof__(c.not [0]) swap = c.not [k];
+            c.not [k] = c.not [k - 1];
+            c.not [k - 1] = swap;
         }
     return c;
 }

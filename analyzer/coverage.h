@@ -11,7 +11,7 @@ struct coverage {
     struct {
         const char *reason; /* borrowed from the judgements, or static */
         size_t count;
-    } not[COVERAGE_REASONS];  /* most frequent first; a 33rd reason is added to the last one */
+    } not [COVERAGE_REASONS]; /* most frequent first; a 33rd reason is added to the last one */
     size_t reasons;
 };
 

@@ -25,28 +25,28 @@ struct finding_evidence {
 struct finding {
     enum finding_class class;
     enum finding_severity severity;
-    double confidence;        /* 0 to 1 */
-    char *summary;            /* owned; what happened, without launch and place */
-    size_t launch;            /* number of the first one; 0: none is known */
-    size_t window_last;       /* not attributed: one of launch..window_last did it; else 0 */
-    size_t *launches;         /* owned; every launch with this root cause, in order */
+    double confidence;  /* 0 to 1 */
+    char *summary;      /* owned; what happened, without launch and place */
+    size_t launch;      /* number of the first one; 0: none is known */
+    size_t window_last; /* not attributed: one of launch..window_last did it; else 0 */
+    size_t *launches;   /* owned; every launch with this root cause, in order */
     size_t launch_count;
-    char *file, *function;    /* owned; NULL: unknown */
-    uint32_t line, ptx_line;  /* 0: unknown */
+    char *file, *function;   /* owned; NULL: unknown */
+    uint32_t line, ptx_line; /* 0: unknown */
     bool has_thread;
     uint32_t block[3], thread[3];
-    uint32_t allocation;      /* id; 0: none */
-    int64_t offset;           /* of the access or the damage from the allocation's start */
+    uint32_t allocation;               /* id; 0: none */
+    int64_t offset;                    /* of the access or the damage from the allocation's start */
     struct finding_evidence *evidence; /* owned */
     size_t evidence_count;
-    char **next;              /* owned; commands */
+    char **next; /* owned; commands */
     size_t next_count;
 };
 
 struct findings {
-    struct finding *items;    /* owned; in order of the first launch */
+    struct finding *items; /* owned; in order of the first launch */
     size_t count;
-    bool no_memory;           /* the list is incomplete */
+    bool no_memory; /* the list is incomplete */
 };
 
 const char *finding_class_name(enum finding_class class);
@@ -55,7 +55,8 @@ const char *finding_severity_name(enum finding_severity severity);
 
 /* Adds an empty finding and returns its index, or SIZE_MAX when memory runs out. */
 size_t findings_add(struct findings *findings, enum finding_class class, double confidence);
-void finding_evidence(struct finding *finding, const char *kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void finding_evidence(struct finding *finding, const char *kind, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 void finding_next(struct finding *finding, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void finding_summary(struct finding *finding, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Once per launch; the first one becomes the finding's own when it has none. */
@@ -64,14 +65,19 @@ void findings_free(struct findings *findings);
 /* Errors and warnings; notes are not counted. */
 size_t findings_serious(const struct findings *findings);
 
-/* Everything that the capture and the judgements (may be empty) show, joined to one finding per root cause and sorted. */
-void classify(const struct model *model, const struct judgements *judgements, struct symbols *symbols, struct findings *out);
+/* Everything that the capture and the judgements (may be empty) show, joined to one finding per root cause and sorted.
+ */
+void classify(const struct model *model, const struct judgements *judgements, struct symbols *symbols,
+              struct findings *out);
 
 /* The steps of classify(). */
-void classify_faults(const struct model *model, const struct judgements *judgements, struct symbols *symbols, struct findings *out);
+void classify_faults(const struct model *model, const struct judgements *judgements, struct symbols *symbols,
+                     struct findings *out);
 void classify_differences(const struct model *model, const struct judgements *judgements, struct findings *out);
-void classify_damage(const struct model *model, const struct judgements *judgements, struct symbols *symbols, struct findings *out);
-void classify_errors(const struct model *model, const struct judgements *judgements, struct symbols *symbols, struct findings *out);
+void classify_damage(const struct model *model, const struct judgements *judgements, struct symbols *symbols,
+                     struct findings *out);
+void classify_errors(const struct model *model, const struct judgements *judgements, struct symbols *symbols,
+                     struct findings *out);
 void classify_frees(const struct model *model, struct symbols *symbols, struct findings *out);
 
 #endif

@@ -1,4 +1,5 @@
-/* judgement.h - what re-running one launch on the CPU said about it. Made by verify, kept in CAPTURE/verify.json, read by report.
+/* judgement.h - what re-running one launch on the CPU said about it. Made by verify, kept in CAPTURE/verify.json, read
+ * by report.
  *
  * Plain data: it names launches by number and allocations by id, so that it means the same to every later reader.
  */
@@ -9,24 +10,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* "Executed as written?" CHECKED: judged, and either sound or with faults or differences that are listed. NOT: see reason. */
+/* "Executed as written?" CHECKED: judged, and either sound or with faults or differences that are listed. NOT: see
+ * reason. */
 enum judgement_verdict { JUDGEMENT_NOT, JUDGEMENT_CHECKED };
 
 /* Kinds of faults, in the words of the cause classes where there is one. */
-#define JUDGEMENT_FAULTS(X)                  \
-    X(OUT_OF_BOUNDS, "out-of-bounds")        \
-    X(MISALIGNED, "misaligned")              \
-    X(READ_ONLY, "read-only")                \
-    X(FREED, "use-after-free")               \
-    X(UNINITIALISED, "uninitialised")        \
-    X(RACE, "race")                          \
-    X(BARRIER, "barrier")                    \
+#define JUDGEMENT_FAULTS(X)                                                                                            \
+    X(OUT_OF_BOUNDS, "out-of-bounds")                                                                                  \
+    X(MISALIGNED, "misaligned")                                                                                        \
+    X(READ_ONLY, "read-only")                                                                                          \
+    X(FREED, "use-after-free")                                                                                         \
+    X(UNINITIALISED, "uninitialised")                                                                                  \
+    X(RACE, "race")                                                                                                    \
+    X(BARRIER, "barrier")                                                                                              \
     X(STOPPED, "stopped") /* trap, assert, stack, bad call */
 enum judgement_fault_kind {
 #define X(name, text) JUDGEMENT_FAULT_##name,
     JUDGEMENT_FAULTS(X)
 #undef X
-    JUDGEMENT_FAULT_KINDS
+        JUDGEMENT_FAULT_KINDS
 };
 
 enum { JUDGEMENT_FRAMES = 6 };
@@ -37,51 +39,51 @@ struct judgement_frame {
 struct judgement_access {
     struct judgement_frame frames[JUDGEMENT_FRAMES]; /* innermost first, then where it was inlined */
     size_t frame_count;
-    uint32_t ptx_line;     /* 0: there is no such access */
+    uint32_t ptx_line; /* 0: there is no such access */
     uint32_t block[3], thread[3];
     bool write, atomic;
 };
 
 struct judgement_fault {
     enum judgement_fault_kind kind;
-    char *detail;          /* owned; the executor's own word for the kind */
-    char *space;           /* owned; "global", "shared", ... */
+    char *detail; /* owned; the executor's own word for the kind */
+    char *space;  /* owned; "global", "shared", ... */
     struct judgement_access access, other;
-    uint64_t address;      /* as the program would have used it */
+    uint64_t address; /* as the program would have used it */
     uint32_t bytes;
-    uint32_t allocation;   /* id of the one that was meant, 0: unknown */
-    int64_t offset;        /* of the access from its start */
-    uint32_t landed;       /* id of the other allocation that the bytes belong to, 0: none */
-    bool landed_changed;   /* its contents changed there on the device, too */
+    uint32_t allocation; /* id of the one that was meant, 0: unknown */
+    int64_t offset;      /* of the access from its start */
+    uint32_t landed;     /* id of the other allocation that the bytes belong to, 0: none */
+    bool landed_changed; /* its contents changed there on the device, too */
     uint64_t count, threads;
-    size_t finding;        /* 1 + index of the finding it became; not stored */
+    size_t finding; /* 1 + index of the finding it became; not stored */
 };
 
 /* Bytes that the device left otherwise than the kernel's PTX does. */
-#define JUDGEMENT_DIFFERENCES(X)                                                             \
-    X(MISMATCH, "mismatch")           /* other values, beyond what rounding may do */        \
-    X(DROPPED, "dropped")             /* every differing word still holds its old value */   \
-    X(OUTSIDE, "outside")             /* changed although the kernel does not write there */
+#define JUDGEMENT_DIFFERENCES(X)                                                                                       \
+    X(MISMATCH, "mismatch") /* other values, beyond what rounding may do */                                            \
+    X(DROPPED, "dropped")   /* every differing word still holds its old value */                                       \
+    X(OUTSIDE, "outside")   /* changed although the kernel does not write there */
 enum judgement_difference_kind {
 #define X(name, text) JUDGEMENT_DIFFERENCE_##name,
     JUDGEMENT_DIFFERENCES(X)
 #undef X
-    JUDGEMENT_DIFFERENCE_KINDS
+        JUDGEMENT_DIFFERENCE_KINDS
 };
 struct judgement_difference {
     enum judgement_difference_kind kind;
     uint32_t allocation;
-    uint64_t words, of;    /* 4-byte words that differ, of those that were compared */
-    uint64_t offset;       /* of the first one */
+    uint64_t words, of;        /* 4-byte words that differ, of those that were compared */
+    uint64_t offset;           /* of the first one */
     uint32_t device, expected; /* its bits */
     size_t finding;
 };
 
 struct judgement {
-    size_t launch;         /* number */
+    size_t launch; /* number */
     enum judgement_verdict verdict;
-    char *reason;          /* owned; coverage word when it was not judged ("no-ptx"), else NULL */
-    char *detail;          /* owned; more about the reason, may be NULL */
+    char *reason; /* owned; coverage word when it was not judged ("no-ptx"), else NULL */
+    char *detail; /* owned; more about the reason, may be NULL */
     struct judgement_fault *faults;
     size_t fault_count;
     struct judgement_difference *differences;

@@ -12,7 +12,7 @@ struct kernel_row {
 struct kernel_table {
     struct kernel_row *rows; /* owned, free with free() */
     size_t count;
-    uint32_t time_source;    /* enum cap_time_source of the device times; 0: there are none */
+    uint32_t time_source; /* enum cap_time_source of the device times; 0: there are none */
 };
 
 /* An empty table when memory runs out. */

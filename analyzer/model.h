@@ -1,8 +1,9 @@
-/* model.h - what the records of a capture add up to: kernels, launches, allocations with their lifetimes, and what was found.
+/* model.h - what the records of a capture add up to: kernels, launches, allocations with their lifetimes, and what was
+ * found.
  *
  * Built once from a capture and then read-only; pointers into it live as long as it does. Everything is in order of the
- * records' seq. A launch's number is its place among the launches, from 1: that is the `launch N` of reports and the `seq` of
- * the JSON; the record's own seq counts records of all types and is never shown.
+ * records' seq. A launch's number is its place among the launches, from 1: that is the `launch N` of reports and the
+ * `seq` of the JSON; the record's own seq counts records of all types and is never shown.
  */
 #ifndef ANALYZER_MODEL_H
 #define ANALYZER_MODEL_H
@@ -21,22 +22,22 @@ struct model_allocation {
     const struct cap_alloc *record;
     uint32_t id;
     uint64_t address, bytes;
-    uint64_t seq;              /* alive for records with seq in (seq, free_seq) */
-    uint64_t free_seq;         /* UINT64_MAX: not freed */
+    uint64_t seq;      /* alive for records with seq in (seq, free_seq) */
+    uint64_t free_seq; /* UINT64_MAX: not freed */
     uint32_t free_stack;
 };
 
 struct model_launch {
     const struct cap_launch *record;
     uint64_t seq;
-    size_t number;             /* from 1 */
+    size_t number; /* from 1 */
     struct model_kernel *kernel;
     const struct cap_config *config;
-    uint64_t host_ns;          /* in the launch call */
-    uint64_t device_ns;        /* execution; meaningful when time_source is not 0 */
-    uint64_t wait_ns;          /* its share of the program's waiting, see model_times.c */
-    uint32_t time_source;      /* enum cap_time_source, 0: not measured */
-    const struct cap_error *error; /* of a failed launch, NULL: none */
+    uint64_t host_ns;                      /* in the launch call */
+    uint64_t device_ns;                    /* execution; meaningful when time_source is not 0 */
+    uint64_t wait_ns;                      /* its share of the program's waiting, see model_times.c */
+    uint32_t time_source;                  /* enum cap_time_source, 0: not measured */
+    const struct cap_error *error;         /* of a failed launch, NULL: none */
     size_t first_snapshot, snapshot_count; /* in model.snapshots */
 };
 
@@ -48,7 +49,7 @@ struct model_change {
 };
 
 struct model {
-    struct capture *capture;   /* borrowed */
+    struct capture *capture; /* borrowed */
     struct model_kernel *kernels;
     size_t kernel_count;
     struct model_allocation *allocations;
@@ -63,14 +64,14 @@ struct model {
     size_t damage_count;
     const struct cap_error **errors;
     size_t error_count;
-    const struct cap_free **bad_frees;     /* of addresses that were not allocated */
+    const struct cap_free **bad_frees; /* of addresses that were not allocated */
     size_t bad_free_count;
     const struct cap_note_record **notes;
     size_t note_count;
     const struct cap_option **options;
     size_t option_count;
-    const struct cap_device *device;       /* the first one, NULL: none */
-    const struct cap_end *end;             /* NULL: the process was killed, or still runs */
+    const struct cap_device *device; /* the first one, NULL: none */
+    const struct cap_end *end;       /* NULL: the process was killed, or still runs */
     uint64_t redzones_checked;
     struct map kernel_index, allocation_index, launch_index; /* id or seq -> index */
 };

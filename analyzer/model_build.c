@@ -37,8 +37,8 @@ static bool make_arrays(struct model *m, const struct census *n)
     m->bad_frees = array(n->of[CAP_FREE], sizeof *m->bad_frees);
     m->notes = array(n->of[CAP_NOTE], sizeof *m->notes);
     m->options = array(n->of[CAP_OPTION], sizeof *m->options);
-    return m->kernels && m->allocations && m->launches && m->changes && m->snapshots && m->damages && m->errors && m->bad_frees &&
-           m->notes && m->options;
+    return m->kernels && m->allocations && m->launches && m->changes && m->snapshots && m->damages && m->errors &&
+           m->bad_frees && m->notes && m->options;
 }
 
 static bool add_kernel(struct model *m, const struct cap_kernel *record)
@@ -171,8 +171,8 @@ static void join_snapshots(struct model *m)
     for (size_t i = 0; i < m->snapshot_count; i++) {
         struct model_launch *l = model_launch_by_seq(m, m->snapshots[i]->launch);
         if (!l) {
-            capture_reject(m->capture, &m->snapshots[i]->head, "snapshot of launch record %" PRIu64 ", which is not there",
-                           m->snapshots[i]->launch);
+            capture_reject(m->capture, &m->snapshots[i]->head,
+                           "snapshot of launch record %" PRIu64 ", which is not there", m->snapshots[i]->launch);
             continue;
         }
         if (!l->snapshot_count++)

@@ -29,6 +29,8 @@ static size_t make_room(struct model_allocation **list, size_t *count, uint64_t 
     size_t first = first_above(list, *count, address), last = first;
     while (last < *count && list[last]->address < address + bytes)
         last++;
+    if (last == first)
+        return first;
     memmove(list + first, list + last, (*count - last) * sizeof *list);
     *count -= last - first;
     return first;

@@ -1,10 +1,10 @@
 /* model_times.c - the three times of every launch.
  *
- * launch: in the launch call, as recorded. device: from CAP_TIMES. wait: what the program waited is shared among the launches
- * that a synchronisation waited for and that no earlier one had covered, in proportion to their device times, or in equal
- * parts when one of these is unknown. So the waits of all launches add up to what the program waited, and a wait with nothing
- * pending belongs to nobody. A synchronous copy from the device waits too, but its time is mostly the copy's own: of it,
- * at most the pending launches' device time counts.
+ * launch: in the launch call, as recorded. device: from CAP_TIMES. wait: what the program waited is shared among the
+ * launches that a synchronisation waited for and that no earlier one had covered, in proportion to their device times,
+ * or in equal parts when one of these is unknown. So the waits of all launches add up to what the program waited, and a
+ * wait with nothing pending belongs to nobody. A synchronous copy from the device waits too, but its time is mostly the
+ * copy's own: of it, at most the pending launches' device time counts.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +42,8 @@ static bool stream_covers(const struct model *m, uint32_t waited, uint32_t strea
         return true;
     const struct cap_stream *w = capture_definition(m->capture, CAP_STREAM, waited);
     const struct cap_stream *s = capture_definition(m->capture, CAP_STREAM, stream);
-    return w && s && w->kind == CAP_STREAM_LEGACY && w->context == s->context && !(s->flags & 1 /* CU_STREAM_NON_BLOCKING */);
+    return w && s && w->kind == CAP_STREAM_LEGACY && w->context == s->context &&
+           !(s->flags & 1 /* CU_STREAM_NON_BLOCKING */);
 }
 
 static bool sync_covers(const struct waits *w, const struct cap_sync *sync, const struct model_launch *l)
@@ -57,8 +58,8 @@ static bool sync_covers(const struct waits *w, const struct cap_sync *sync, cons
     case CAP_SYNC_STREAM:
         return stream_covers(m, sync->object, l->record->stream);
     case CAP_SYNC_EVENT:
-        return map_get(&w->event_seq, sync->object, &seq) && map_get(&w->event_stream, sync->object, &stream) && l->seq < seq &&
-               stream_covers(m, (uint32_t)stream, l->record->stream);
+        return map_get(&w->event_seq, sync->object, &seq) && map_get(&w->event_stream, sync->object, &stream) &&
+               l->seq < seq && stream_covers(m, (uint32_t)stream, l->record->stream);
     default:
         return false;
     }

@@ -1,8 +1,10 @@
-/* name.h - mangled C++ names for people (libiberty). Results are new strings, free with free(); NULL when memory runs out. */
+/* name.h - mangled C++ names for people (libiberty). Results are new strings, free with free(); NULL when memory runs
+ * out. */
 #ifndef ANALYZER_NAME_H
 #define ANALYZER_NAME_H
 
-/* Without return type and parameters, template arguments kept: "ns::kernel<float, 4>". What is not mangled is copied. */
+/* Without return type and parameters, template arguments kept: "ns::kernel<float, 4>". What is not mangled is copied.
+ */
 char *name_short(const char *mangled);
 /* With parameters: "void ns::kernel<float, 4>(float*, int)". */
 char *name_full(const char *mangled);

@@ -14,7 +14,8 @@ struct option_row {
     size_t at; /* offset in struct options */
 };
 static const struct option_row rows[] = {
-#define OPTION(type, name, default, commands, help) {type, #name, #default, commands, help, offsetof(struct options, name)},
+#define OPTION(type, name, default, commands, help)                                                                    \
+    {type, #name, #default, commands, help, offsetof(struct options, name)},
 #include "analyzer/options.def"
 #undef OPTION
 };
@@ -55,7 +56,8 @@ static const struct option_row *find_row(const char *command, const char *writte
     return NULL;
 }
 
-static enum status set_value(const struct option_row *row, const char *written, const char *value, struct options *out, struct diag *diag)
+static enum status set_value(const struct option_row *row, const char *written, const char *value, struct options *out,
+                             struct diag *diag)
 {
     char *at = (char *)out + row->at, *end;
     if (row->type == TEXT) {
@@ -93,8 +95,9 @@ enum status options_parse(const char *command, int argc, char **argv, struct opt
         size_t bytes = equals ? (size_t)(equals - word) : strlen(word);
         const struct option_row *row = bytes > 2 && word[1] == '-' ? find_row(command, word + 2, bytes - 2) : NULL;
         if (!row)
-            return diag_set(diag, STATUS_BAD_INPUT, command, -1, "%s has no option %.*s (ops-debug %s --help lists them)", command, (int)bytes,
-                            word, command);
+            return diag_set(diag, STATUS_BAD_INPUT, command, -1,
+                            "%s has no option %.*s (ops-debug %s --help lists them)", command, (int)bytes, word,
+                            command);
         if (row->type == FLAG) {
             if (equals)
                 return diag_set(diag, STATUS_BAD_INPUT, command, -1, "%.*s takes no value", (int)bytes, word);
@@ -122,6 +125,7 @@ void options_print(const char *command)
             if (*p == '_')
                 *p = '-';
         bool plain = row->type == FLAG || strcmp(row->fallback, "NULL") == 0 || strcmp(row->fallback, "0") == 0;
-        printf("  %-20s %s%s%s%s\n", shown, row->help, plain ? "" : " (default: ", plain ? "" : row->fallback, plain ? "" : ")");
+        printf("  %-20s %s%s%s%s\n", shown, row->help, plain ? "" : " (default: ", plain ? "" : row->fallback,
+               plain ? "" : ")");
     }
 }

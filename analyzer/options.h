@@ -7,9 +7,9 @@
 #include <stdint.h>
 #include <opsdebug/status.h>
 
-#define OPTION_TYPE_FLAG bool
+#define OPTION_TYPE_FLAG   bool
 #define OPTION_TYPE_NUMBER uint64_t
-#define OPTION_TYPE_TEXT const char *
+#define OPTION_TYPE_TEXT   const char *
 
 struct options {
 #define OPTION(type, name, default, commands, help) OPTION_TYPE_##type name;
@@ -19,7 +19,8 @@ struct options {
     size_t argument_count;
 };
 
-/* Reads argv[2..]; argv[1] is the command. Strings point into argv. STATUS_BAD_INPUT with *diag->text when something is wrong. */
+/* Reads argv[2..]; argv[1] is the command. Strings point into argv. STATUS_BAD_INPUT with *diag->text when something is
+ * wrong. */
 enum status options_parse(const char *command, int argc, char **argv, struct options *out, struct diag *diag);
 /* The option lines of `command`, for --help; to standard output. */
 void options_print(const char *command);

@@ -164,7 +164,7 @@ static void add_coverage(cJSON *root, const struct session *s)
     add_u64(as_written, "checked", c.checked);
     cJSON *not = cJSON_AddObjectToObject(as_written, "not");
     for (size_t i = 0; i < c.reasons; i++)
-        add_u64(not, c.not[i].reason, c.not[i].count);
+        add_u64(not, c.not [i].reason, c.not [i].count);
     cJSON *by_operator = cJSON_AddObjectToObject(json, "operator");
     add_u64(by_operator, "checked", 0);
     cJSON_AddObjectToObject(by_operator, "by");

@@ -16,7 +16,8 @@ enum { SHOWN_KERNELS = 20, SHOWN_REJECTS = 3 };
 static const struct {
     const char *option, *value, *missing, *bring;
 } left_out[] = {
-    {"SENTINELS", "off", "no sentinels: writes past the end of an allocation are seen by re-execution only", "--sentinels tail"},
+    {"SENTINELS", "off", "no sentinels: writes past the end of an allocation are seen by re-execution only",
+     "--sentinels tail"},
     {"SENTINELS", "tail", "no sentinels before allocations", "--sentinels both"},
     {"CHECK", "off", "sentinels are never looked at", "--check batch"},
     {"CHECK", "exit", "sentinels are looked at once, at exit", "--check batch"},
@@ -71,8 +72,8 @@ static void print_finding(FILE *out, struct session *s, const struct finding *f,
     struct text_style t = text_style(style.color);
     char first[32];
     char *headline = report_headline(s, f);
-    fprintf(out, "%s%zu  %s%s  %s, confidence %.2f", t.error, id, finding_class_name(f->class), t.end, finding_severity_name(f->severity),
-            f->confidence);
+    fprintf(out, "%s%zu  %s%s  %s, confidence %.2f", t.error, id, finding_class_name(f->class), t.end,
+            finding_severity_name(f->severity), f->confidence);
     if (f->launch_count > 1)
         fprintf(out, ", at %zu launches", f->launch_count);
     fputc('\n', out);
@@ -89,8 +90,8 @@ static void print_finding(FILE *out, struct session *s, const struct finding *f,
         if (a->free_seq != UINT64_MAX && f->class == FINDING_USE_AFTER_FREE)
             print_stack(out, s, "freed", a->free_stack, style.verbose);
         if (style.verbose)
-            fprintf(out, "     allocation     %u: %" PRIu64 " bytes (%s) at 0x%" PRIx64 "\n", a->id, a->bytes, text_bytes(a->bytes, size),
-                    a->address);
+            fprintf(out, "     allocation     %u: %" PRIu64 " bytes (%s) at 0x%" PRIx64 "\n", a->id, a->bytes,
+                    text_bytes(a->bytes, size), a->address);
     }
     const struct model_launch *l = model_launch_by_number(s->model, f->launch);
     if (l && !f->window_last)
@@ -114,7 +115,8 @@ static void print_conclusion(FILE *out, struct session *s, struct report_style s
         fprintf(out, "%sNothing found%s", t.good, t.end);
     if (notes)
         fprintf(out, ", %zu note%s", notes, notes == 1 ? "" : "s");
-    fprintf(out, " in %zu launch%s; %zu of them re-executed and judged\n\n", c.launches, c.launches == 1 ? "" : "es", c.checked);
+    fprintf(out, " in %zu launch%s; %zu of them re-executed and judged\n\n", c.launches, c.launches == 1 ? "" : "es",
+            c.checked);
     for (size_t i = 0; i < s->findings.count; i++)
         print_finding(out, s, &s->findings.items[i], i + 1, style);
 }
@@ -130,10 +132,11 @@ static void print_kernels(FILE *out, struct session *s, struct report_style styl
         for (size_t i = 0; i < shown; i++) {
             const struct kernel_row *r = &k.rows[i];
             bool timed = r->timed > 0;
-            text_table_row(&t, (const char *const[]){style.verbose ? r->kernel->full_name : r->kernel->name,
-                                                     text_number(r->launches, launches), text_time(r->launch_ns, launch),
-                                                     timed ? text_time(r->device_ns, device) : "-", text_time(r->wait_ns, wait),
-                                                     timed ? text_time(r->device_ns / r->timed, mean) : "-"});
+            text_table_row(
+                &t, (const char *const[]){style.verbose ? r->kernel->full_name : r->kernel->name,
+                                          text_number(r->launches, launches), text_time(r->launch_ns, launch),
+                                          timed ? text_time(r->device_ns, device) : "-", text_time(r->wait_ns, wait),
+                                          timed ? text_time(r->device_ns / r->timed, mean) : "-"});
         }
         text_table_print(&t, out, "");
         if (shown < k.count)
@@ -151,11 +154,13 @@ static void print_coverage(FILE *out, struct session *s)
     struct buf b = {0};
     buf_printf(&b, "executed as written: %zu of %zu launches checked", c.checked, c.launches);
     for (size_t i = 0; i < c.reasons; i++)
-        buf_printf(&b, "%s%zu %s", i ? ", " : "; not: ", c.not[i].count, c.not[i].reason);
+        buf_printf(&b, "%s%zu %s", i ? ", " : "; not: ", c.not [i].count, c.not [i].reason);
     if (b.data)
         text_fold(out, "coverage  ", 10, b.data);
-    fprintf(out, "          operator right: 0 of %zu launches checked; not: %zu no-reference\n", c.launches, c.launches);
-    fprintf(out, "          sentinels: %" PRIu64 " looked at, %zu found damaged\n", s->capture->header.sentinel_checks, s->model->damage_count);
+    fprintf(out, "          operator right: 0 of %zu launches checked; not: %zu no-reference\n", c.launches,
+            c.launches);
+    fprintf(out, "          sentinels: %" PRIu64 " looked at, %zu found damaged\n", s->capture->header.sentinel_checks,
+            s->model->damage_count);
     buf_free(&b);
 }
 
@@ -178,11 +183,11 @@ static void print_trouble(FILE *out, struct session *s, struct report_style styl
     const struct capture *c = s->capture;
     const char *title = "notes     ";
     char line[1024];
-#define NOTE(...)                                 \
-    do {                                          \
-        snprintf(line, sizeof line, __VA_ARGS__); \
-        text_fold(out, title, 10, line);          \
-        title = "          ";                     \
+#define NOTE(...)                                                                                                      \
+    do {                                                                                                               \
+        snprintf(line, sizeof line, __VA_ARGS__);                                                                      \
+        text_fold(out, title, 10, line);                                                                               \
+        title = "          ";                                                                                          \
     } while (0)
     if (c->header.state == CAP_STEPPED_ASIDE)
         NOTE("the tool stepped aside: %s", c->header.reason);
@@ -196,13 +201,15 @@ static void print_trouble(FILE *out, struct session *s, struct report_style styl
         if (s->model->notes[i]->kind == CAP_NOTE_LOST || style.verbose)
             NOTE("%s", capture_string(c, s->model->notes[i]->text));
     if (c->rejected.count) {
-        NOTE("%" PRIu64 " impossible record%s left out:", c->rejected.count, c->rejected.count == 1 ? " was" : "s were");
+        NOTE("%" PRIu64 " impossible record%s left out:", c->rejected.count,
+             c->rejected.count == 1 ? " was" : "s were");
         size_t kept = c->rejected.count < CAPTURE_KEPT_REJECTS ? (size_t)c->rejected.count : CAPTURE_KEPT_REJECTS;
         for (size_t i = 0; i < kept && (style.verbose || i < SHOWN_REJECTS); i++)
             NOTE("%s+%ld: %s", c->rejected.kept[i].where, c->rejected.kept[i].offset, c->rejected.kept[i].text);
     }
     if (c->process_count)
-        NOTE("%zu more process%s left captures in %s/process-*", c->process_count, c->process_count == 1 ? "" : "es", c->path);
+        NOTE("%zu more process%s left captures in %s/process-*", c->process_count, c->process_count == 1 ? "" : "es",
+             c->path);
     if (*s->store_problem)
         NOTE("%s", s->store_problem);
 #undef NOTE

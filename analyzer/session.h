@@ -1,4 +1,5 @@
-/* session.h - what every command that looks at a capture opens first: the capture, its model, what verify found out before. */
+/* session.h - what every command that looks at a capture opens first: the capture, its model, what verify found out
+ * before. */
 #ifndef ANALYZER_SESSION_H
 #define ANALYZER_SESSION_H
 

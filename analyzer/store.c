@@ -189,7 +189,9 @@ static void read_triple(const cJSON *from, const char *name, uint32_t out[3])
     const cJSON *array = cJSON_GetObjectItemCaseSensitive(from, name);
     for (int i = 0; i < 3; i++) {
         const cJSON *item = cJSON_GetArrayItem(array, i);
-        out[i] = cJSON_IsNumber(item) && item->valuedouble >= 0 && item->valuedouble <= UINT32_MAX ? (uint32_t)item->valuedouble : 0;
+        out[i] = cJSON_IsNumber(item) && item->valuedouble >= 0 && item->valuedouble <= UINT32_MAX
+                     ? (uint32_t)item->valuedouble
+                     : 0;
     }
 }
 
@@ -274,12 +276,9 @@ static bool read_judgement(const cJSON *from, struct judgement *j)
     j->differences = calloc((size_t)cJSON_GetArraySize(differences) + 1, sizeof *j->differences);
     if (!j->faults || !j->differences || j->launch == 0)
         return false;
-    cJSON_ArrayForEach(item, faults)
-        if (!read_fault(item, &j->faults[j->fault_count++]))
-            return false;
-    cJSON_ArrayForEach(item, differences)
-        if (!read_difference(item, &j->differences[j->difference_count++]))
-            return false;
+    cJSON_ArrayForEach(item, faults) if (!read_fault(item, &j->faults[j->fault_count++])) return false;
+    cJSON_ArrayForEach(item,
+                       differences) if (!read_difference(item, &j->differences[j->difference_count++])) return false;
     return true;
 }
 
@@ -308,14 +307,17 @@ static int by_launch(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static enum status take_root(const struct model *m, const cJSON *root, const char *path, struct judgements *out, struct diag *diag)
+static enum status take_root(const struct model *m, const cJSON *root, const char *path, struct judgements *out,
+                             struct diag *diag)
 {
     const cJSON *items = cJSON_GetObjectItemCaseSensitive(root, "judgements"), *item;
     if (!cJSON_IsObject(root) || !cJSON_IsArray(items))
         return diag_set(diag, STATUS_BAD_INPUT, path, 0, "not a verify.json");
     if (number(root, "version") != STORE_VERSION)
-        return diag_set(diag, STATUS_BAD_INPUT, path, 0, "version %g; this analyzer reads version %d", number(root, "version"), STORE_VERSION);
-    if (number64(root, "start_realtime_ns") != m->capture->header.start_realtime_ns || number32(root, "pid") != m->capture->header.pid)
+        return diag_set(diag, STATUS_BAD_INPUT, path, 0, "version %g; this analyzer reads version %d",
+                        number(root, "version"), STORE_VERSION);
+    if (number64(root, "start_realtime_ns") != m->capture->header.start_realtime_ns ||
+        number32(root, "pid") != m->capture->header.pid)
         return diag_set(diag, STATUS_BAD_INPUT, path, 0, "it belongs to another capture");
     out->items = calloc((size_t)cJSON_GetArraySize(items) + 1, sizeof *out->items);
     if (!out->items)

@@ -154,8 +154,8 @@ static const char *call_site_file(Dwarf_Die *die, Dwarf_Die *unit)
     Dwarf_Word index;
     Dwarf_Files *files;
     size_t count;
-    if (dwarf_formudata(dwarf_attr(die, DW_AT_call_file, &attribute), &index) != 0 || dwarf_getsrcfiles(unit, &files, &count) != 0 ||
-        index >= count)
+    if (dwarf_formudata(dwarf_attr(die, DW_AT_call_file, &attribute), &index) != 0 ||
+        dwarf_getsrcfiles(unit, &files, &count) != 0 || index >= count)
         return NULL;
     return dwarf_filesrc(files, index, NULL, NULL);
 }
@@ -168,7 +168,8 @@ static unsigned call_site_line(Dwarf_Die *die)
 }
 
 /* Pushes the function at `address` and the ones it was inlined into. False: no debug information about it. */
-static bool push_with_lines(struct symbol_stack *stack, Dwfl_Module *module, uint64_t address, const char *object, uint64_t offset)
+static bool push_with_lines(struct symbol_stack *stack, Dwfl_Module *module, uint64_t address, const char *object,
+                            uint64_t offset)
 {
     Dwarf_Addr bias;
     Dwarf_Die *unit = dwfl_module_addrdie(module, address, &bias);
@@ -186,7 +187,8 @@ static bool push_with_lines(struct symbol_stack *stack, Dwfl_Module *module, uin
         int tag = dwarf_tag(&scopes[i]);
         if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_subprogram)
             continue;
-        push(stack, dwarf_diename(&scopes[i]), file, number > 0 ? (unsigned)number : 0, object, offset, tag == DW_TAG_inlined_subroutine);
+        push(stack, dwarf_diename(&scopes[i]), file, number > 0 ? (unsigned)number : 0, object, offset,
+             tag == DW_TAG_inlined_subroutine);
         if (tag == DW_TAG_subprogram)
             break;
         file = call_site_file(&scopes[i], unit);
@@ -195,7 +197,8 @@ static bool push_with_lines(struct symbol_stack *stack, Dwfl_Module *module, uin
     free(inner);
     free(scopes);
     if (stack->count == before)
-        push(stack, dwfl_module_addrname(module, address), file, number > 0 ? (unsigned)number : 0, object, offset, false);
+        push(stack, dwfl_module_addrname(module, address), file, number > 0 ? (unsigned)number : 0, object, offset,
+             false);
     return true;
 }
 
@@ -220,10 +223,12 @@ static void push_frame(struct symbols *s, struct symbol_stack *stack, uint64_t r
     push(stack, module ? dwfl_module_addrname(module, address) : NULL, NULL, 0, name, offset, false);
 }
 
-/* Templates of the runtime's headers are inlined into the program, and their lines are not where a person wrote the call. */
+/* Templates of the runtime's headers are inlined into the program, and their lines are not where a person wrote the
+ * call. */
 static bool own_source(const struct symbol_frame *f)
 {
-    static const char *const foreign[] = {"/usr/include/", "/usr/lib/", "/targets/", "/cuda/include/", "/include/c++/", "/include/crt/"};
+    static const char *const foreign[] = {"/usr/include/",  "/usr/lib/",     "/targets/",
+                                          "/cuda/include/", "/include/c++/", "/include/crt/"};
     if (!f->file || !f->line)
         return false;
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)

@@ -1,7 +1,7 @@
 /* symbol.h - host stacks as functions, files and lines (elfutils libdw), inlined calls included.
  *
- * Looked up lazily and kept: each stack once. An object is used only when a file lies at its recorded path and carries the
- * recorded build id; else its frames read "libfoo.so+0x1234". Nothing is fetched from the network.
+ * Looked up lazily and kept: each stack once. An object is used only when a file lies at its recorded path and carries
+ * the recorded build id; else its frames read "libfoo.so+0x1234". Nothing is fetched from the network.
  */
 #ifndef ANALYZER_SYMBOL_H
 #define ANALYZER_SYMBOL_H
@@ -18,7 +18,8 @@ struct symbol_frame {
 struct symbol_stack {
     struct symbol_frame *frames; /* innermost first */
     size_t count;
-    size_t own; /* index of the first frame that looks like the program's own source, not a library's header; `count`: none */
+    size_t own; /* index of the first frame that looks like the program's own source, not a library's header; `count`:
+                   none */
 };
 
 struct symbols;

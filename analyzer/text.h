@@ -9,7 +9,8 @@
 
 enum { TEXT_WIDTH = 120, TEXT_COLUMNS = 12 };
 
-/* A table. Cells are copied. Columns of numbers are aligned right. The column `squeeze` is cut when a line gets too wide. */
+/* A table. Cells are copied. Columns of numbers are aligned right. The column `squeeze` is cut when a line gets too
+ * wide. */
 struct text_table {
     char **cells; /* owned */
     size_t rows, columns;
@@ -17,7 +18,7 @@ struct text_table {
     size_t squeeze;
     bool failed;
 };
-void text_table_row(struct text_table *table, const char *const *cells); /* table->columns of them */
+void text_table_row(struct text_table *table, const char *const *cells);        /* table->columns of them */
 void text_table_print(struct text_table *table, FILE *out, const char *indent); /* and empties it */
 void text_table_clear(struct text_table *table);
 

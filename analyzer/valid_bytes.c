@@ -98,8 +98,8 @@ void valid_bytes_merge(struct valid_bytes *v, const struct model_allocation *a, 
         bits[i] |= written[i];
 }
 
-void valid_bytes_copy(struct valid_bytes *v, const struct model_allocation *to, uint64_t to_offset, const struct model_allocation *from,
-                      uint64_t from_offset, uint64_t bytes)
+void valid_bytes_copy(struct valid_bytes *v, const struct model_allocation *to, uint64_t to_offset,
+                      const struct model_allocation *from, uint64_t from_offset, uint64_t bytes)
 {
     if (!from || entry_of(v, from)->all || from_offset >= from->bytes || bytes > from->bytes - from_offset) {
         valid_bytes_mark(v, to, to_offset, bytes);
@@ -139,7 +139,8 @@ void valid_bytes_forget(struct valid_bytes *v, const struct model_allocation *a)
 /* More rows than this are marked as one block from the first byte to the last. */
 enum { ROW_LIMIT = 1 << 16 };
 
-static void record_row(struct valid_bytes *v, const struct model_live *live, uint64_t target, uint64_t source, bool from_device, uint64_t bytes)
+static void record_row(struct valid_bytes *v, const struct model_live *live, uint64_t target, uint64_t source,
+                       bool from_device, uint64_t bytes)
 {
     const struct model_allocation *to = model_live_find(live, target);
     const struct model_allocation *from = from_device ? model_live_find(live, source) : NULL;

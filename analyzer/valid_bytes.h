@@ -1,7 +1,7 @@
 /* valid_bytes.h - which bytes of each allocation were ever written, as far as the capture shows.
  *
- * Advanced in the order of the records. Wherever a write may have gone unseen, the bytes count as written: what is reported
- * as never written was never written. Not thread-safe.
+ * Advanced in the order of the records. Wherever a write may have gone unseen, the bytes count as written: what is
+ * reported as never written was never written. Not thread-safe.
  */
 #ifndef ANALYZER_VALID_BYTES_H
 #define ANALYZER_VALID_BYTES_H
@@ -11,7 +11,7 @@
 struct valid_entry {
     uint8_t *bits; /* owned; one per byte; NULL: all alike, see `all` */
     bool all;
-    bool touched;  /* somebody wrote here since it came to life */
+    bool touched; /* somebody wrote here since it came to life */
 };
 struct valid_bytes {
     const struct model *model;
@@ -28,8 +28,8 @@ void valid_bytes_mark_all(struct valid_bytes *valid, const struct model_allocati
 /* `written`: one bit per byte of the allocation. */
 void valid_bytes_merge(struct valid_bytes *valid, const struct model_allocation *a, const uint8_t *written);
 /* A copy takes over which bytes of its source were written. `from` NULL: from memory of the host, all of it was. */
-void valid_bytes_copy(struct valid_bytes *valid, const struct model_allocation *to, uint64_t to_offset, const struct model_allocation *from,
-                      uint64_t from_offset, uint64_t bytes);
+void valid_bytes_copy(struct valid_bytes *valid, const struct model_allocation *to, uint64_t to_offset,
+                      const struct model_allocation *from, uint64_t from_offset, uint64_t bytes);
 /* One bit per byte, or NULL: all were written (also when memory runs out). Borrowed until the next change. */
 const uint8_t *valid_bytes_of(struct valid_bytes *valid, const struct model_allocation *a);
 bool valid_bytes_touched(const struct valid_bytes *valid, const struct model_allocation *a);

@@ -1,7 +1,8 @@
 /* verify.h - runs the launches of a capture again, in order, and judges each.
  *
- * For every launch: memory from its snapshots, the kernel's PTX with every access checked, then the memory it leaves against
- * the snapshots after it. docs/verify.md says what each answer means. Not thread-safe; the executor may use threads.
+ * For every launch: memory from its snapshots, the kernel's PTX with every access checked, then the memory it leaves
+ * against the snapshots after it. docs/verify.md says what each answer means. Not thread-safe; the executor may use
+ * threads.
  */
 #ifndef ANALYZER_VERIFY_H
 #define ANALYZER_VERIFY_H
@@ -19,8 +20,8 @@ struct verify_options {
     void *progress_context;
 };
 
-/* Judges the launches that `selection` takes (NULL: all). *out is empty on failure (STATUS_NO_MEMORY only: what cannot be judged is
- * a judgement with its reason). */
+/* Judges the launches that `selection` takes (NULL: all). *out is empty on failure (STATUS_NO_MEMORY only: what cannot
+ * be judged is a judgement with its reason). */
 enum status verify_capture(const struct model *model, struct selection *selection, const struct verify_options *options,
                            struct judgements *out, struct diag *diag);
 
@@ -28,8 +29,8 @@ enum status verify_capture(const struct model *model, struct selection *selectio
 
 struct verify_module { /* by module id; loaded once, also when that failed */
     struct reference_module *module;
-    const char *reason;        /* static; why there is none */
-    char *detail;              /* owned */
+    const char *reason; /* static; why there is none */
+    char *detail;       /* owned */
 };
 struct verify {
     const struct model *model;
@@ -39,24 +40,28 @@ struct verify {
     struct blob_cache blobs;
     struct verify_module *modules; /* owned */
     size_t module_count;
-    struct map module_index;       /* module id -> index */
-    bool *keeps_to_arguments;      /* by kernel index: re-executed, and wrote only where its arguments lead */
+    struct map module_index;  /* module id -> index */
+    bool *keeps_to_arguments; /* by kernel index: re-executed, and wrote only where its arguments lead */
     uint32_t sm, sm_count;
 };
 
 const struct verify_module *verify_module_of(struct verify *v, const struct model_launch *launch);
-/* Fills *j. *memory holds what the launch wrote when j->verdict is CHECKED or it ran to its end; free it in any case. */
-void verify_judge(struct verify *v, const struct model_launch *launch, struct judgement *j, struct verify_memory *memory, bool *ran);
+/* Fills *j. *memory holds what the launch wrote when j->verdict is CHECKED or it ran to its end; free it in any case.
+ */
+void verify_judge(struct verify *v, const struct model_launch *launch, struct judgement *j,
+                  struct verify_memory *memory, bool *ran);
 /* Sets verdict NOT with a copy of the detail. Returns false, so that a step can end with it. */
 bool verify_not(struct judgement *j, const char *reason, const char *detail);
 /* Appends the faults of a run, with sources and in the program's terms. */
 void verify_take_faults(struct verify *v, const struct model_launch *launch, const struct reference_module *module,
                         const struct verify_memory *memory, const struct reference_result *run, struct judgement *j);
-/* Compares and decides: as written, different, or not to be told. `memory` is as the run left it; it may be made again. */
+/* Compares and decides: as written, different, or not to be told. `memory` is as the run left it; it may be made again.
+ */
 void verify_outputs(struct verify *v, const struct model_launch *launch, const struct reference_module *module,
                     struct reference_launch *run, struct verify_memory *memory, struct judgement *j);
 /* Fills in what a launch, its module and its memory say. */
-void verify_fill_launch(const struct verify *v, const struct model_launch *launch, const struct reference_module *module,
-                        const struct verify_memory *memory, struct reference_launch *out);
+void verify_fill_launch(const struct verify *v, const struct model_launch *launch,
+                        const struct reference_module *module, const struct verify_memory *memory,
+                        struct reference_launch *out);
 
 #endif

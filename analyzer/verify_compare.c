@@ -6,13 +6,14 @@
 #include "common/diag.h"
 
 /* The contents before the launch of the word at `offset`, when one snapshot holds all of it; else `fallback`. */
-static uint32_t word_before(const struct model *m, const struct model_launch *l, uint32_t allocation, uint64_t offset, size_t bytes,
-                            struct blob_cache *blobs, uint32_t fallback)
+static uint32_t word_before(const struct model *m, const struct model_launch *l, uint32_t allocation, uint64_t offset,
+                            size_t bytes, struct blob_cache *blobs, uint32_t fallback)
 {
     struct diag diag;
     for (size_t i = 0; i < l->snapshot_count; i++) {
         const struct cap_snapshot *s = m->snapshots[l->first_snapshot + i];
-        if (s->when != CAP_BEFORE || s->allocation != allocation || offset < s->offset || offset + bytes > s->offset + s->bytes)
+        if (s->when != CAP_BEFORE || s->allocation != allocation || offset < s->offset ||
+            offset + bytes > s->offset + s->bytes)
             continue;
         const uint8_t *data = blob_cache_get(blobs, (struct hash128){s->hash_low, s->hash_high}, s->bytes, &diag);
         uint32_t word = 0;
@@ -55,8 +56,8 @@ static bool add_word(struct comparison *c, struct compare_word word)
     return true;
 }
 
-static bool compare_snapshot(const struct verify_memory *memory, size_t index, const struct cap_snapshot *s, const uint8_t *device,
-                             struct comparison *out)
+static bool compare_snapshot(const struct verify_memory *memory, size_t index, const struct cap_snapshot *s,
+                             const uint8_t *device, struct comparison *out)
 {
     const struct reference_region *r = &memory->regions[index];
     const struct verify_region *info = &memory->info[index];
@@ -86,14 +87,15 @@ static void clear_bits(uint8_t *bits, uint64_t from, uint64_t count)
             bits[i / 8] = 0;
             i += 8;
         } else {
-            bits[i / 8] &= (uint8_t)~(1u << i % 8);
+            bits[i / 8] &= (uint8_t) ~(1u << i % 8);
             i++;
         }
     }
 }
 
-static enum status compare_region(const struct model *m, const struct model_launch *l, const struct verify_memory *memory, size_t index,
-                                  struct blob_cache *blobs, struct comparison *out, struct diag *diag)
+static enum status compare_region(const struct model *m, const struct model_launch *l,
+                                  const struct verify_memory *memory, size_t index, struct blob_cache *blobs,
+                                  struct comparison *out, struct diag *diag)
 {
     const struct reference_region *r = &memory->regions[index];
     size_t bitmap = (size_t)(r->bytes + 7) / 8;
@@ -122,8 +124,8 @@ static enum status compare_region(const struct model *m, const struct model_laun
     return status;
 }
 
-enum status compare_run(const struct model *m, const struct model_launch *l, const struct verify_memory *memory, struct blob_cache *blobs,
-                        struct comparison *out, struct diag *diag)
+enum status compare_run(const struct model *m, const struct model_launch *l, const struct verify_memory *memory,
+                        struct blob_cache *blobs, struct comparison *out, struct diag *diag)
 {
     *out = (struct comparison){0};
     enum status status = STATUS_OK;

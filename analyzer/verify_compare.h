@@ -20,8 +20,9 @@ struct comparison {
 };
 
 /* `memory` is as the run left it. STATUS_BAD_INPUT with *diag when a blob is missing or damaged. */
-enum status compare_run(const struct model *model, const struct model_launch *launch, const struct verify_memory *memory,
-                        struct blob_cache *blobs, struct comparison *out, struct diag *diag);
+enum status compare_run(const struct model *model, const struct model_launch *launch,
+                        const struct verify_memory *memory, struct blob_cache *blobs, struct comparison *out,
+                        struct diag *diag);
 void comparison_free(struct comparison *comparison);
 
 #endif

@@ -1,4 +1,5 @@
-/* verify_faults.c - the executor's faults in the program's terms: source lines, allocations, what the bytes really belong to. */
+/* verify_faults.c - the executor's faults in the program's terms: source lines, allocations, what the bytes really
+ * belong to. */
 #include "analyzer/verify.h"
 
 #include <stdlib.h>
@@ -35,7 +36,8 @@ static const char *space_name(const struct ptx_fault *f)
     return f->space < sizeof names / sizeof *names ? names[f->space] : "global";
 }
 
-static void take_access(const struct reference_module *module, const struct ptx_access *from, struct judgement_access *to)
+static void take_access(const struct reference_module *module, const struct ptx_access *from,
+                        struct judgement_access *to)
 {
     struct ptx_source frames[JUDGEMENT_FRAMES];
     *to = (struct judgement_access){.ptx_line = from->ptx_line, .write = from->write, .atomic = from->atomic};
@@ -55,7 +57,8 @@ static void take_access(const struct reference_module *module, const struct ptx_
 }
 
 /* The contents of an allocation's `offset` before or after the launch, when a snapshot shows it. */
-static bool snapshot_byte(struct verify *v, const struct model_launch *l, uint32_t allocation, uint32_t when, uint64_t offset, uint8_t *out)
+static bool snapshot_byte(struct verify *v, const struct model_launch *l, uint32_t allocation, uint32_t when,
+                          uint64_t offset, uint8_t *out)
 {
     struct diag diag;
     for (size_t i = 0; i < l->snapshot_count; i++) {
@@ -80,8 +83,8 @@ static void find_landing(struct verify *v, const struct model_launch *l, struct 
     for (uint32_t i = 0; i < f->bytes && f->access.write && !f->landed_changed; i++) {
         uint8_t before, after;
         uint64_t offset = f->address - a->address + i;
-        f->landed_changed = snapshot_byte(v, l, a->id, CAP_BEFORE, offset, &before) && snapshot_byte(v, l, a->id, CAP_AFTER, offset, &after) &&
-                            before != after;
+        f->landed_changed = snapshot_byte(v, l, a->id, CAP_BEFORE, offset, &before) &&
+                            snapshot_byte(v, l, a->id, CAP_AFTER, offset, &after) && before != after;
     }
 }
 

@@ -40,7 +40,8 @@ void verify_fill_launch(const struct verify *v, const struct model_launch *l, co
 }
 
 /* Everything that can be said without running it. */
-static bool can_run(struct verify *v, const struct model_launch *l, const struct reference_module **module, struct judgement *j)
+static bool can_run(struct verify *v, const struct model_launch *l, const struct reference_module **module,
+                    struct judgement *j)
 {
     size_t reached, with_contents;
     if (l->record->outcome == CAP_LAUNCH_FAILED)
@@ -57,11 +58,13 @@ static bool can_run(struct verify *v, const struct model_launch *l, const struct
     *module = m->module;
     verify_memory_survey(l, &v->live, &reached, &with_contents);
     if (reached && !with_contents)
-        return verify_not(j, l->record->flags & CAP_LAUNCH_BUDGET ? "budget" : "no-inputs", "no snapshots before the launch");
+        return verify_not(j, l->record->flags & CAP_LAUNCH_BUDGET ? "budget" : "no-inputs",
+                          "no snapshots before the launch");
     return true;
 }
 
-static bool make_memory(struct verify *v, const struct model_launch *l, bool everything, struct verify_memory *memory, struct judgement *j)
+static bool make_memory(struct verify *v, const struct model_launch *l, bool everything, struct verify_memory *memory,
+                        struct judgement *j)
 {
     struct diag diag = {.text = ""};
     verify_memory_free(memory);
@@ -72,8 +75,8 @@ static bool make_memory(struct verify *v, const struct model_launch *l, bool eve
 }
 
 /* Isolated first. A kernel that follows pointers out of memory runs with everything where it was. */
-static bool execute(struct verify *v, const struct model_launch *l, struct reference_launch *run, struct verify_memory *memory,
-                    struct reference_result *result, struct judgement *j)
+static bool execute(struct verify *v, const struct model_launch *l, struct reference_launch *run,
+                    struct verify_memory *memory, struct reference_result *result, struct judgement *j)
 {
     const struct reference_module *module = run->module;
     reference_run(run, result);
@@ -107,8 +110,8 @@ static uint64_t output_hash(const struct verify_memory *memory)
     return sum;
 }
 
-static bool run_with_garbage(struct verify *v, const struct model_launch *l, const struct reference_launch *like, uint8_t garbage,
-                             uint64_t *hash)
+static bool run_with_garbage(struct verify *v, const struct model_launch *l, const struct reference_launch *like,
+                             uint8_t garbage, uint64_t *hash)
 {
     struct verify_memory memory = {0};
     struct judgement scratch = {0};
@@ -159,19 +162,22 @@ static bool has_uninitialised(const struct reference_result *result)
     return false;
 }
 
-/* An access that belongs to no buffer we know. When the device carried on, it knew one: memory that the capture did not see. */
+/* An access that belongs to no buffer we know. When the device carried on, it knew one: memory that the capture did not
+ * see. */
 static bool unknown_address(const struct verify *v, const struct reference_result *result)
 {
     for (size_t i = 0; i < result->fault_count; i++) {
         const struct ptx_fault *f = &result->faults[i].fault;
         bool global = f->space == PTX_SPACE_GLOBAL || f->space == PTX_SPACE_CONST;
-        if (f->kind == PTX_FAULT_OUT_OF_BOUNDS && global && result->faults[i].region == SIZE_MAX && v->model->error_count == 0)
+        if (f->kind == PTX_FAULT_OUT_OF_BOUNDS && global && result->faults[i].region == SIZE_MAX &&
+            v->model->error_count == 0)
             return true;
     }
     return false;
 }
 
-void verify_judge(struct verify *v, const struct model_launch *l, struct judgement *j, struct verify_memory *memory, bool *ran)
+void verify_judge(struct verify *v, const struct model_launch *l, struct judgement *j, struct verify_memory *memory,
+                  bool *ran)
 {
     const struct reference_module *module = NULL;
     struct reference_launch run;

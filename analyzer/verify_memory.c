@@ -47,7 +47,8 @@ static bool of_module(const struct model_allocation *a, const struct model_launc
     return a->record->kind == CAP_ALLOC_VARIABLE && a->record->module == l->kernel->record->module;
 }
 
-static const struct model_allocation *pointed_to(const struct model_live *live, const uint8_t *params, uint32_t at, bool *freed)
+static const struct model_allocation *pointed_to(const struct model_live *live, const uint8_t *params, uint32_t at,
+                                                 bool *freed)
 {
     uint64_t word;
     memcpy(&word, params + at, sizeof word);
@@ -80,7 +81,8 @@ static bool collect_all(struct maker *m, bool everything)
 
 static int by_address(const void *a, const void *b)
 {
-    uint64_t x = ((const struct verify_region *)a)->allocation->address, y = ((const struct verify_region *)b)->allocation->address;
+    uint64_t x = ((const struct verify_region *)a)->allocation->address,
+             y = ((const struct verify_region *)b)->allocation->address;
     return x < y ? -1 : x > y;
 }
 
@@ -120,7 +122,8 @@ static enum status fill(struct maker *m, size_t index, struct blob_cache *blobs,
     return STATUS_OK;
 }
 
-static enum status make_region(struct maker *m, size_t index, struct valid_bytes *valid, struct blob_cache *blobs, struct diag *diag)
+static enum status make_region(struct maker *m, size_t index, struct valid_bytes *valid, struct blob_cache *blobs,
+                               struct diag *diag)
 {
     struct verify_region *info = &m->memory->info[index];
     const struct model_allocation *a = info->allocation;
@@ -136,7 +139,8 @@ static enum status make_region(struct maker *m, size_t index, struct valid_bytes
     r->written = calloc(1, (size_t)(a->bytes + 7) / 8);
     r->read = calloc(1, (size_t)(a->bytes + 7) / 8);
     if (!r->host || !r->written || !r->read)
-        return diag_set(diag, STATUS_NO_MEMORY, "memory", -1, "no memory for allocation %u of %" PRIu64 " bytes", a->id, a->bytes);
+        return diag_set(diag, STATUS_NO_MEMORY, "memory", -1, "no memory for allocation %u of %" PRIu64 " bytes", a->id,
+                        a->bytes);
     r->valid = info->freed ? NULL : valid_bytes_of(valid, a);
     return fill(m, index, blobs, diag);
 }
@@ -153,7 +157,8 @@ static enum status make_regions(struct maker *m, struct valid_bytes *valid, stru
     for (size_t i = 0; i < v->count; i++) {
         total += v->info[i].allocation->bytes;
         if (total > MEMORY_LIMIT)
-            return diag_set(diag, STATUS_LIMIT, "memory", -1, "the launch's memory is larger than %" PRIu64 " GiB", MEMORY_LIMIT >> 30);
+            return diag_set(diag, STATUS_LIMIT, "memory", -1, "the launch's memory is larger than %" PRIu64 " GiB",
+                            MEMORY_LIMIT >> 30);
         enum status status = make_region(m, i, valid, blobs, diag);
         if (status)
             return status;
@@ -186,13 +191,14 @@ static enum status make_pointers(struct maker *m, struct diag *diag)
     }
     for (size_t i = 0; i < v->count; i++)
         if (of_module(v->info[i].allocation, m->launch))
-            v->variables[v->variable_count++] =
-                (struct reference_variable){capture_string(m->live->model->capture, v->info[i].allocation->record->name), i};
+            v->variables[v->variable_count++] = (struct reference_variable){
+                capture_string(m->live->model->capture, v->info[i].allocation->record->name), i};
     return STATUS_OK;
 }
 
-enum status verify_memory_make(struct verify_memory *memory, const struct model_launch *l, const struct model_live *live,
-                               struct valid_bytes *valid, struct blob_cache *blobs, bool everything, struct diag *diag)
+enum status verify_memory_make(struct verify_memory *memory, const struct model_launch *l,
+                               const struct model_live *live, struct valid_bytes *valid, struct blob_cache *blobs,
+                               bool everything, struct diag *diag)
 {
     *memory = (struct verify_memory){0};
     struct maker m = {.memory = memory, .launch = l, .live = live};
@@ -238,7 +244,8 @@ bool verify_memory_read_unknown(const struct verify_memory *v)
     return false;
 }
 
-void verify_memory_survey(const struct model_launch *l, const struct model_live *live, size_t *reached, size_t *with_contents)
+void verify_memory_survey(const struct model_launch *l, const struct model_live *live, size_t *reached,
+                          size_t *with_contents)
 {
     const uint8_t *params = model_launch_params(l);
     *reached = 0;

@@ -8,7 +8,7 @@
 
 struct verify_region {
     const struct model_allocation *allocation;
-    bool reached;   /* an argument or a variable of the kernel's module leads here */
+    bool reached; /* an argument or a variable of the kernel's module leads here */
     bool freed;
     bool known_all; /* the snapshots give all of the contents */
     uint8_t *known; /* owned; one bit per byte; NULL: all alike, see known_all */
@@ -23,15 +23,18 @@ struct verify_memory {
     size_t variable_count;
 };
 
-/* With `everything`, all allocations alive at the launch; else those that its arguments and its module's variables reach.
- * `live` stands at the launch. STATUS_NO_MEMORY, or STATUS_BAD_INPUT with *diag when a blob is missing or damaged. */
-enum status verify_memory_make(struct verify_memory *memory, const struct model_launch *launch, const struct model_live *live,
-                               struct valid_bytes *valid, struct blob_cache *blobs, bool everything, struct diag *diag);
+/* With `everything`, all allocations alive at the launch; else those that its arguments and its module's variables
+ * reach. `live` stands at the launch. STATUS_NO_MEMORY, or STATUS_BAD_INPUT with *diag when a blob is missing or
+ * damaged. */
+enum status verify_memory_make(struct verify_memory *memory, const struct model_launch *launch,
+                               const struct model_live *live, struct valid_bytes *valid, struct blob_cache *blobs,
+                               bool everything, struct diag *diag);
 void verify_memory_free(struct verify_memory *memory);
 /* Did the run read a byte whose contents are not known? */
 bool verify_memory_read_unknown(const struct verify_memory *memory);
 /* Does the launch reach any allocation at all? Of those, is there one with contents? */
-void verify_memory_survey(const struct model_launch *launch, const struct model_live *live, size_t *reached, size_t *with_contents);
+void verify_memory_survey(const struct model_launch *launch, const struct model_live *live, size_t *reached,
+                          size_t *with_contents);
 
 static inline bool bit_get(const uint8_t *bits, uint64_t i)
 {

@@ -1,7 +1,8 @@
 /* verify_outputs.c - the device's outputs against those of the kernel's own PTX.
  *
- * Bit-equal is "as written". Otherwise the kernel's PTX may leave the difference to the device (rounding of contracted or
- * approximate operations, order of atomics), and only what it cannot leave is a finding; the rest is "vacuous": not judged.
+ * Bit-equal is "as written". Otherwise the kernel's PTX may leave the difference to the device (rounding of contracted
+ * or approximate operations, order of atomics), and only what it cannot leave is a finding; the rest is "vacuous": not
+ * judged.
  */
 #include "analyzer/verify.h"
 
@@ -12,9 +13,10 @@
 
 #include "analyzer/verify_compare.h"
 
-enum { ORDERS = 4 };        /* seeded orders tried for kernels whose result depends on the order */
-#define CLEARLY_BEYOND 0.05 /* of the largest magnitude in the same allocation: no rounding of single operations gets here */
-#define ORDER_SLACK 4.0     /* times the spread seen over the orders */
+enum { ORDERS = 4 }; /* seeded orders tried for kernels whose result depends on the order */
+#define CLEARLY_BEYOND                                                                                                 \
+    0.05 /* of the largest magnitude in the same allocation: no rounding of single operations gets here */
+#define ORDER_SLACK    4.0  /* times the spread seen over the orders */
 #define ORDER_ROUNDING 4e-6 /* of the largest value of the element over the orders: sums of a few hundred terms */
 
 static float as_float(uint32_t bits)
@@ -31,7 +33,8 @@ static bool float_like(uint32_t bits)
     return bits << 1 == 0 || (exponent > 40 && exponent < 214);
 }
 
-static bool remake(struct verify *v, const struct model_launch *l, struct reference_launch *run, struct verify_memory *memory, bool everything)
+static bool remake(struct verify *v, const struct model_launch *l, struct reference_launch *run,
+                   struct verify_memory *memory, bool everything)
 {
     struct diag diag;
     enum reference_layout layout = run->layout;
@@ -159,8 +162,8 @@ static void add_difference(struct judgement *j, struct judgement_difference d)
 }
 
 /* One difference per region. Returns how many words were certain. */
-static uint64_t take_region(const struct verify *v, const struct model_launch *l, const struct verify_memory *memory, unsigned traits,
-                            const struct comparison *c, size_t first, size_t last, struct judgement *j)
+static uint64_t take_region(const struct verify *v, const struct model_launch *l, const struct verify_memory *memory,
+                            unsigned traits, const struct comparison *c, size_t first, size_t last, struct judgement *j)
 {
     size_t region = c->words[first].region;
     const struct reference_region *r = &memory->regions[region];
@@ -180,7 +183,7 @@ static uint64_t take_region(const struct verify *v, const struct model_launch *l
     if (!sure || concurrent(v, l, r->id))
         return 0;
     const struct compare_word *w = &c->words[example];
-    enum judgement_difference_kind kind = outside == sure ? JUDGEMENT_DIFFERENCE_OUTSIDE
+    enum judgement_difference_kind kind = outside == sure                        ? JUDGEMENT_DIFFERENCE_OUTSIDE
                                           : kept == sure && sure == last - first ? JUDGEMENT_DIFFERENCE_DROPPED
                                                                                  : JUDGEMENT_DIFFERENCE_MISMATCH;
     add_difference(j, (struct judgement_difference){
@@ -195,8 +198,9 @@ static uint64_t take_region(const struct verify *v, const struct model_launch *l
     return sure;
 }
 
-static void decide(struct verify *v, const struct model_launch *l, const struct reference_module *module, const struct reference_launch *run,
-                   const struct verify_memory *memory, const struct comparison *c, struct judgement *j)
+static void decide(struct verify *v, const struct model_launch *l, const struct reference_module *module,
+                   const struct reference_launch *run, const struct verify_memory *memory, const struct comparison *c,
+                   struct judgement *j)
 {
     const struct ptx_kernel *kernel = ptx_module_find_kernel(reference_module_ptx(module), run->kernel);
     unsigned traits = kernel ? reference_traits(module, kernel) : ~0u;
@@ -217,13 +221,14 @@ static void decide(struct verify *v, const struct model_launch *l, const struct 
     }
     if (sure)
         return;
-    snprintf(detail, sizeof detail, "%llu of %llu words differ, by no more than rounding, order or decisions may change",
+    snprintf(detail, sizeof detail,
+             "%llu of %llu words differ, by no more than rounding, order or decisions may change",
              (unsigned long long)c->differing, (unsigned long long)c->compared);
     verify_not(j, "vacuous", detail);
 }
 
-void verify_outputs(struct verify *v, const struct model_launch *l, const struct reference_module *module, struct reference_launch *run,
-                    struct verify_memory *memory, struct judgement *j)
+void verify_outputs(struct verify *v, const struct model_launch *l, const struct reference_module *module,
+                    struct reference_launch *run, struct verify_memory *memory, struct judgement *j)
 {
     struct comparison c;
     struct diag diag = {.text = ""};

@@ -4,7 +4,8 @@
 
 #include <opsdebug/status.h>
 
-/* `offset` is a byte offset in `where`, or -1. `diag` may be NULL. Returns `status`, so that an error path is one statement. */
+/* `offset` is a byte offset in `where`, or -1. `diag` may be NULL. Returns `status`, so that an error path is one
+ * statement. */
 enum status diag_set(struct diag *diag, enum status status, const char *where, long offset, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 

@@ -6,8 +6,8 @@
 #include "common/fatbin.h"
 #include "reference/reference_layout.h"
 
-enum status reference_module_open(const void *image, size_t bytes, uint32_t sm, const char *name, struct reference_module **out,
-                                  struct diag *diag)
+enum status reference_module_open(const void *image, size_t bytes, uint32_t sm, const char *name,
+                                  struct reference_module **out, struct diag *diag)
 {
     *out = NULL;
     struct reference_module *m = calloc(1, sizeof *m);

@@ -1,15 +1,15 @@
 /* reference.h - a launch again, on the CPU: what should have come out, and what went wrong on the way.
  *
- * One interface for every way of knowing that ("strategy"). There is one so far: "ptx", the kernel's own PTX executed with
- * every access checked, which answers "executed as written?". It knows nothing of captures: the caller brings the module's
- * image, the memory and the arguments, and gets back the memory as the launch leaves it, with faults.
+ * One interface for every way of knowing that ("strategy"). There is one so far: "ptx", the kernel's own PTX executed
+ * with every access checked, which answers "executed as written?". It knows nothing of captures: the caller brings the
+ * module's image, the memory and the arguments, and gets back the memory as the launch leaves it, with faults.
  *
- * Layouts. REFERENCE_AS_LAUNCHED puts every region where the program had it. There a store far past the end of one buffer
- * may land in another one and look sound. REFERENCE_ISOLATED therefore moves the regions that the arguments point into
- * terabytes apart, keeping the low 30 bits of their addresses, and rewrites the pointers among the arguments: whatever
- * leaves its own buffer then hits nothing, and the address tells which buffer it left. Pointers that come out of memory
- * still have the program's values; the first access through one is reported as `foreign`, and the caller falls back to the
- * other layout.
+ * Layouts. REFERENCE_AS_LAUNCHED puts every region where the program had it. There a store far past the end of one
+ * buffer may land in another one and look sound. REFERENCE_ISOLATED therefore moves the regions that the arguments
+ * point into terabytes apart, keeping the low 30 bits of their addresses, and rewrites the pointers among the
+ * arguments: whatever leaves its own buffer then hits nothing, and the address tells which buffer it left. Pointers
+ * that come out of memory still have the program's values; the first access through one is reported as `foreign`, and
+ * the caller falls back to the other layout.
  */
 #ifndef REFERENCE_REFERENCE_H
 #define REFERENCE_REFERENCE_H
@@ -21,24 +21,24 @@
 
 struct reference_module;
 
-/* `image`: a fat binary or PTX text; `sm`: the device's capability (75), 0: unknown. `name` is for messages. On failure *out is
- * NULL and *diag says why: STATUS_NOT_FOUND no PTX inside, STATUS_NOT_SUPPORTED an instruction the executor lacks (in
- * diag->text), STATUS_BAD_INPUT. Immutable afterwards, may be shared by threads. */
-enum status reference_module_open(const void *image, size_t bytes, uint32_t sm, const char *name, struct reference_module **out,
-                                  struct diag *diag);
+/* `image`: a fat binary or PTX text; `sm`: the device's capability (75), 0: unknown. `name` is for messages. On failure
+ * *out is NULL and *diag says why: STATUS_NOT_FOUND no PTX inside, STATUS_NOT_SUPPORTED an instruction the executor
+ * lacks (in diag->text), STATUS_BAD_INPUT. Immutable afterwards, may be shared by threads. */
+enum status reference_module_open(const void *image, size_t bytes, uint32_t sm, const char *name,
+                                  struct reference_module **out, struct diag *diag);
 void reference_module_close(struct reference_module *module); /* NULL is fine; no launch may be using it */
 /* For the kernel's parameter layout and the sources of lines. Borrowed. */
 const struct ptx_module *reference_module_ptx(const struct reference_module *module);
 
-/* What a kernel's PTX leaves open to the device: if nothing, every sound device gives the same bits. Found by looking at the
- * instructions' names only, so a trait may be there without mattering. */
+/* What a kernel's PTX leaves open to the device: if nothing, every sound device gives the same bits. Found by looking
+ * at the instructions' names only, so a trait may be there without mattering. */
 enum reference_trait {
     REFERENCE_ORDER = 1,       /* atomics, reductions: the order of threads matters */
     REFERENCE_CONTRACTION = 2, /* floating mul and add that the device's compiler may fuse */
     REFERENCE_APPROXIMATE = 4, /* .approx, .full: a bound, not a value */
     REFERENCE_MATRIX = 8,      /* mma, wmma: accumulation order and width are the device's own */
-    REFERENCE_DECISION = 16,   /* floating comparisons, min/max, float to integer: a last bit can become a whole value */
-    REFERENCE_IDENTITY = 32,   /* clocks, SM and warp numbers */
+    REFERENCE_DECISION = 16, /* floating comparisons, min/max, float to integer: a last bit can become a whole value */
+    REFERENCE_IDENTITY = 32, /* clocks, SM and warp numbers */
 };
 unsigned reference_traits(const struct reference_module *module, const struct ptx_kernel *kernel);
 
@@ -50,7 +50,7 @@ enum reference_region_flags {
 };
 struct reference_region {
     uint64_t address, bytes;
-    uint8_t *host;           /* contents before, then after the launch; `bytes` long */
+    uint8_t *host; /* contents before, then after the launch; `bytes` long */
     uint32_t id, flags;
     uint8_t *written, *read; /* bitmaps as in struct ptx_range, zeroed by the caller; may be NULL */
     const uint8_t *valid;    /* NULL: all bytes were written before */
@@ -67,20 +67,20 @@ struct reference_variable { /* a module variable whose memory is a region */
 enum reference_layout { REFERENCE_AS_LAUNCHED, REFERENCE_ISOLATED };
 struct reference_launch {
     const struct reference_module *module;
-    const char *kernel;                   /* as in the PTX */
+    const char *kernel; /* as in the PTX */
     uint32_t grid[3], block[3];
     uint32_t dynamic_shared_bytes;
     bool cooperative;
     const void *params;
     uint32_t param_bytes;
-    struct reference_region *regions;     /* sorted by address, not overlapping */
+    struct reference_region *regions; /* sorted by address, not overlapping */
     size_t region_count;
     const struct reference_pointer *pointers;
     size_t pointer_count;
     const struct reference_variable *variables;
     size_t variable_count;
     enum reference_layout layout;
-    uint64_t seed;                        /* order of blocks and warps; 0: as numbered */
+    uint64_t seed; /* order of blocks and warps; 0: as numbered */
     uint32_t workers;
     uint64_t instruction_limit;
     uint32_t sm_count;
@@ -92,12 +92,12 @@ struct reference_fault {
 };
 struct reference_result {
     enum status status;
-    const char *reason;     /* static; why it did not run to its end, as a coverage word; NULL: it did */
-    struct diag diag;       /* details of the reason */
+    const char *reason;             /* static; why it did not run to its end, as a coverage word; NULL: it did */
+    struct diag diag;               /* details of the reason */
     struct reference_fault *faults; /* owned */
     size_t fault_count;
-    bool foreign;           /* isolated: an address was used that does not derive from the arguments */
-    bool unknown_read;      /* a variable without recorded contents was read */
+    bool foreign;      /* isolated: an address was used that does not derive from the arguments */
+    bool unknown_read; /* a variable without recorded contents was read */
     uint64_t instructions;
 };
 

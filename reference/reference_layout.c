@@ -5,7 +5,8 @@
 
 #include "common/diag.h"
 
-/* A slot of 2 TiB per region, the region near its middle: an index of 32 bits times an element of 128 bytes stays inside. */
+/* A slot of 2 TiB per region, the region near its middle: an index of 32 bits times an element of 128 bytes stays
+ * inside. */
 enum { SLOT_SHIFT = 41, FIRST_SLOT = 16, SLOT_LIMIT = 8192 };
 #define LOW_BITS ((UINT64_C(1) << 30) - 1)
 
@@ -34,7 +35,8 @@ static bool reached(const struct reference_launch *launch, size_t region)
 static void add_region(struct layout *l, size_t i)
 {
     const struct reference_region *r = &l->launch->regions[i];
-    /* What no argument points into keeps its old address, where only a foreign pointer would look for it: leave it out. */
+    /* What no argument points into keeps its old address, where only a foreign pointer would look for it: leave it out.
+     */
     if (l->launch->layout == REFERENCE_ISOLATED && !reached(l->launch, i))
         return;
     l->ranges[l->range_count++] = (struct ptx_range){
@@ -42,7 +44,8 @@ static void add_region(struct layout *l, size_t i)
         .bytes = r->bytes,
         .host = r->host,
         .id = (uint32_t)i,
-        .flags = (r->flags & REFERENCE_READ_ONLY ? PTX_RANGE_READ_ONLY : 0) | (r->flags & REFERENCE_FREED ? PTX_RANGE_FREED : 0),
+        .flags = (r->flags & REFERENCE_READ_ONLY ? PTX_RANGE_READ_ONLY : 0) |
+                 (r->flags & REFERENCE_FREED ? PTX_RANGE_FREED : 0),
         .written = r->written,
         .read = r->read,
         .valid = r->valid,
@@ -90,7 +93,8 @@ static enum status place_variables(struct layout *l, struct diag *diag)
             continue;
         }
         if (v->external)
-            return diag_set(diag, STATUS_NOT_FOUND, v->name, -1, "external variable %s: its address was not recorded", v->name);
+            return diag_set(diag, STATUS_NOT_FOUND, v->name, -1, "external variable %s: its address was not recorded",
+                            v->name);
         enum status status = add_own_variable(l, v, i);
         if (status)
             return status;
@@ -103,7 +107,8 @@ static enum status place_variables(struct layout *l, struct diag *diag)
             if (l->variables[k] == l->ranges[i].address && ptx_module_variable(module, k)->size) {
                 enum status status = ptx_module_variable_init(module, k, l->variables, l->ranges[i].host);
                 if (status)
-                    return diag_set(diag, status, ptx_module_variable(module, k)->name, -1, "its initial contents cannot be made");
+                    return diag_set(diag, status, ptx_module_variable(module, k)->name, -1,
+                                    "its initial contents cannot be made");
             }
     }
     return STATUS_OK;
@@ -120,7 +125,8 @@ enum status layout_make(struct layout *l, const struct reference_launch *launch,
     size_t variables = ptx_module_variable_count(reference_module_ptx(launch->module));
     *l = (struct layout){.launch = launch};
     if (launch->region_count + variables > SLOT_LIMIT && launch->layout == REFERENCE_ISOLATED)
-        return diag_set(diag, STATUS_LIMIT, launch->kernel, -1, "%zu regions and variables", launch->region_count + variables);
+        return diag_set(diag, STATUS_LIMIT, launch->kernel, -1, "%zu regions and variables",
+                        launch->region_count + variables);
     l->ranges = calloc(launch->region_count + variables + 1, sizeof *l->ranges);
     l->variables = calloc(variables + 1, sizeof *l->variables);
     l->own = calloc(2 * variables + 1, sizeof *l->own);

@@ -8,9 +8,9 @@ struct layout {
     const struct reference_launch *launch;
     struct ptx_range *ranges; /* owned, sorted; ids are indices of regions; own variables follow */
     size_t range_count;
-    uint64_t *variables;      /* owned; address of each module variable */
-    uint8_t *params;          /* owned; rewritten when isolated */
-    void **own;               /* owned; memory of variables that no region holds */
+    uint64_t *variables; /* owned; address of each module variable */
+    uint8_t *params;     /* owned; rewritten when isolated */
+    void **own;          /* owned; memory of variables that no region holds */
     size_t own_count;
 };
 

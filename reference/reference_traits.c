@@ -35,10 +35,12 @@ static unsigned traits_of(const char *op)
         t |= REFERENCE_APPROXIMATE;
     if (starts(op, "wmma.mma") || starts(op, "mma.") || starts(op, "wgmma.") || starts(op, "tcgen05."))
         t |= REFERENCE_MATRIX;
-    if (floating(op) && (starts(op, "setp") || starts(op, "set.") || starts(op, "min") || starts(op, "max") || starts(op, "slct")))
+    if (floating(op) &&
+        (starts(op, "setp") || starts(op, "set.") || starts(op, "min") || starts(op, "max") || starts(op, "slct")))
         t |= REFERENCE_DECISION;
-    if (starts(op, "cvt.") && floating(op) && (has(op, ".s32.f") || has(op, ".u32.f") || has(op, ".s64.f") || has(op, ".u64.f") ||
-                                               has(op, ".s8.f") || has(op, ".u8.f") || has(op, ".s16.f") || has(op, ".u16.f")))
+    if (starts(op, "cvt.") && floating(op) &&
+        (has(op, ".s32.f") || has(op, ".u32.f") || has(op, ".s64.f") || has(op, ".u64.f") || has(op, ".s8.f") ||
+         has(op, ".u8.f") || has(op, ".s16.f") || has(op, ".u16.f")))
         t |= REFERENCE_DECISION;
     return t;
 }

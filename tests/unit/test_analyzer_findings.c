@@ -1,0 +1,308 @@
+/* Findings that need no re-execution, and what the report and its JSON make of them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cjson/cJSON.h>
+
+#include "analyzer/report.h"
+#include "tests/unit/capture_make.h"
+
+struct bench {
+    struct capture_make make;
+    struct session session;
+    uint32_t kernel, config, allocation;
+};
+
+static void bench_start(struct bench *b)
+{
+    *b = (struct bench){0};
+    capture_make_start(&b->make);
+    uint32_t module = capture_make_module(&b->make, "x");
+    b->kernel = capture_make_kernel(&b->make, module, "_Z5scalePf", (const uint32_t[]){8, 0});
+    b->config = capture_make_config(&b->make, 3, 32);
+    b->allocation = capture_make_alloc(&b->make, 0x10000, 256);
+}
+
+static uint64_t bench_launch(struct bench *b, uint64_t pointer)
+{
+    return capture_make_launch(&b->make, b->kernel, b->config, &pointer, 8);
+}
+
+static struct findings *bench_classify(struct bench *b)
+{
+    struct diag diag = {.text = ""};
+    if (session_open(capture_make_write(&b->make), &b->session, &diag))
+        fail_msg("%s", diag.text);
+    assert_int_equal(b->session.capture->rejected.count, 0);
+    session_classify(&b->session);
+    return &b->session.findings;
+}
+
+static void bench_end(struct bench *b)
+{
+    session_close(&b->session);
+    capture_make_end(&b->make);
+}
+
+static void test_damage_one_launch(void **state)
+{
+    struct bench b;
+    bench_start(&b);
+    uint64_t launch = bench_launch(&b, 0x10000);
+    capture_make_damage(&b.make, b.allocation, 256, 4, launch, launch + 1);
+    struct findings *f = bench_classify(&b);
+    assert_int_equal(f->count, 1);
+    assert_int_equal(f->items[0].class, FINDING_OUT_OF_BOUNDS_WRITE);
+    assert_int_equal(f->items[0].launch, 1);
+    assert_int_equal(f->items[0].window_last, 0);
+    assert_int_equal(f->items[0].offset, 256);
+    assert_true(f->items[0].confidence < 0.95); /* no line is known */
+    assert_true(f->items[0].next_count > 0);
+    bench_end(&b);
+}
+
+static void test_damage_only_one_reaches(void **state)
+{
+    struct bench b;
+    bench_start(&b);
+    uint64_t first = bench_launch(&b, 0x50000);
+    bench_launch(&b, 0x10080);
+    bench_launch(&b, 0x50000);
+    capture_make_damage(&b.make, b.allocation, 256, 4, first, first + 3);
+    struct findings *f = bench_classify(&b);
+    assert_int_equal(f->count, 1);
+    assert_int_equal(f->items[0].launch, 2);
+    bench_end(&b);
+}
+
+static void test_damage_window(void **state)
+{
+    struct bench b;
+    bench_start(&b);
+    bench_launch(&b, 0x10000);
+    uint64_t second = bench_launch(&b, 0x10000);
+    uint64_t third = bench_launch(&b, 0x10000);
+    bench_launch(&b, 0x10000);
+    capture_make_damage(&b.make, b.allocation, 256, 4, second, third + 1);
+    struct findings *f = bench_classify(&b);
+    assert_int_equal(f->count, 1);
+    assert_int_equal(f->items[0].launch, 2);
+    assert_int_equal(f->items[0].window_last, 3);
+    bench_end(&b);
+}
+
+static void test_damage_by_a_memset(void **state)
+{
+    struct bench b;
+    bench_start(&b);
+    uint64_t launch = bench_launch(&b, 0x10000);
+    capture_make_set(&b.make, 0x10000, 260);
+    capture_make_damage(&b.make, b.allocation, 256, 4, launch, launch + 2);
+    struct findings *f = bench_classify(&b);
+    assert_int_equal(f->count, 1);
+    assert_int_equal(f->items[0].launch, 0);
+    assert_non_null(strstr(f->items[0].summary, "by a memset"));
+    bench_end(&b);
+}
+
+static void test_damage_twice_is_one(void **state)
+{
+    struct bench b;
+    bench_start(&b);
+    uint64_t launch = bench_launch(&b, 0x10000);
+    capture_make_damage(&b.make, b.allocation, 256, 4, launch, launch + 1);
+    capture_make_damage(&b.make, b.allocation, 264, 4, launch, launch + 1);
+    assert_int_equal(bench_classify(&b)->count, 1);
+    bench_end(&b);
+}
+
+static void test_error_refused_launch(void **state)
+{
+    struct bench b;
+    bench_start(&b);
+    uint64_t pointer = 0x10000;
+    for (int i = 0; i < 2; i++) {
+        struct cap_launch r = {.head.type = CAP_LAUNCH,
+                               .kernel = b.kernel,
+                               .config = b.config,
+                               .param_bytes = 8,
+                               .outcome = CAP_LAUNCH_FAILED};
+        capture_make_record(&b.make, &r, sizeof r, &pointer, 8);
+        capture_make_error(&b.make, 1, "CUDA_ERROR_INVALID_VALUE");
+    }
+    struct findings *f = bench_classify(&b);
+    assert_int_equal(f->count, 1);
+    assert_int_equal(f->items[0].class, FINDING_FAILED_LAUNCH);
+    assert_int_equal(f->items[0].launch_count, 2);
+    assert_non_null(strstr(f->items[0].summary, "CUDA_ERROR_INVALID_VALUE"));
+    bench_end(&b);
+}
+
+static void test_error_sticky_once(void **state)
+{
+    struct bench b;
+    bench_start(&b);
+    bench_launch(&b, 0x10000);
+    capture_make_error(&b.make, 700, "CUDA_ERROR_ILLEGAL_ADDRESS");
+    capture_make_error(&b.make, 700, "CUDA_ERROR_ILLEGAL_ADDRESS");
+    struct findings *f = bench_classify(&b);
+    assert_int_equal(f->count, 1);
+    assert_int_equal(f->items[0].class, FINDING_FAILED_LAUNCH);
+    assert_int_equal(f->items[0].launch, 1);
+    bench_end(&b);
+}
+
+static void test_error_of_an_allocation_is_the_programs(void **state)
+{
+    struct bench b;
+    bench_start(&b);
+    capture_make_error(&b.make, 2, "CUDA_ERROR_OUT_OF_MEMORY");
+    assert_int_equal(bench_classify(&b)->count, 0);
+    bench_end(&b);
+}
+
+static void test_frees(void **state)
+{
+    struct bench b;
+    bench_start(&b);
+    capture_make_free(&b.make, b.allocation, 0x10000, 0);
+    capture_make_free(&b.make, 0, 0x10000, 1);
+    capture_make_free(&b.make, 0, 0x12345, 1);
+    capture_make_free(&b.make, 0, 0, 0);       /* free(NULL) */
+    capture_make_free(&b.make, 0, 0x99999, 0); /* memory that somebody else allocated */
+    struct findings *f = bench_classify(&b);
+    assert_int_equal(f->count, 2);
+    assert_int_equal(f->items[0].class, FINDING_DOUBLE_FREE);
+    assert_int_equal(f->items[1].class, FINDING_INVALID_FREE);
+    bench_end(&b);
+}
+
+static cJSON *json_of(struct bench *b)
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *f = open_memstream(&text, &bytes);
+    assert_true(report_json(f, &b->session));
+    fclose(f);
+    cJSON *json = cJSON_Parse(text);
+    free(text);
+    assert_non_null(json);
+    return json;
+}
+
+static const cJSON *at(const cJSON *from, const char *path)
+{
+    char copy[128], *save;
+    snprintf(copy, sizeof copy, "%s", path);
+    for (char *p = strtok_r(copy, ".", &save); p; p = strtok_r(NULL, ".", &save)) {
+        from = *p >= '0' && *p <= '9' ? cJSON_GetArrayItem(from, atoi(p)) : cJSON_GetObjectItemCaseSensitive(from, p);
+        if (!from)
+            fail_msg("no %s", path);
+    }
+    return from;
+}
+
+static void test_json_schema(void **state)
+{
+    struct bench b;
+    bench_start(&b);
+    uint64_t launch = bench_launch(&b, 0x10000);
+    capture_make_damage(&b.make, b.allocation, 256, 4, launch, launch + 1);
+    bench_classify(&b);
+    cJSON *j = json_of(&b);
+    assert_int_equal(at(j, "schema")->valueint, 1);
+    assert_string_equal(at(j, "program.0")->valuestring, "./program");
+    assert_string_equal(at(j, "program.1")->valuestring, "argument");
+    assert_true(cJSON_IsString(at(j, "capture")) && cJSON_IsString(at(j, "device")));
+    assert_int_equal(at(j, "findings.0.id")->valueint, 1);
+    assert_string_equal(at(j, "findings.0.class")->valuestring, "out-of-bounds-write");
+    assert_string_equal(at(j, "findings.0.severity")->valuestring, "error");
+    assert_true(cJSON_IsNumber(at(j, "findings.0.confidence")));
+    assert_int_equal(at(j, "findings.0.launch.seq")->valueint, 1);
+    assert_string_equal(at(j, "findings.0.launch.kernel")->valuestring, "scale");
+    assert_int_equal(at(j, "findings.0.launch.grid.0")->valueint, 3);
+    assert_int_equal(at(j, "findings.0.launch.block.0")->valueint, 32);
+    assert_int_equal(at(j, "findings.0.launch.stream")->valueint, 0);
+    assert_true(cJSON_IsString(at(j, "findings.0.launch.module_path")));
+    at(j, "findings.0.where.file");
+    at(j, "findings.0.where.line");
+    at(j, "findings.0.where.function");
+    at(j, "findings.0.where.ptx_line");
+    at(j, "findings.0.where.block");
+    at(j, "findings.0.where.thread");
+    assert_int_equal(at(j, "findings.0.allocation.id")->valueint, 1);
+    assert_int_equal(at(j, "findings.0.allocation.bytes")->valueint, 256);
+    assert_int_equal(at(j, "findings.0.allocation.offset")->valueint, 256);
+    assert_true(cJSON_IsArray(at(j, "findings.0.allocation.stack")));
+    assert_string_equal(at(j, "findings.0.evidence.0.kind")->valuestring, "sentinel");
+    assert_true(cJSON_IsString(at(j, "findings.0.evidence.0.text")));
+    assert_true(cJSON_IsString(at(j, "findings.0.next.0")));
+    assert_string_equal(at(j, "kernels.0.name")->valuestring, "scale");
+    assert_int_equal(at(j, "kernels.0.launches")->valueint, 1);
+    assert_int_equal(at(j, "kernels.0.launch_ns")->valueint, 5000);
+    at(j, "kernels.0.device_ns");
+    at(j, "kernels.0.wait_ns");
+    at(j, "kernels.0.bound_ns");
+    assert_true(cJSON_IsString(at(j, "kernels.0.bound_by")));
+    assert_int_equal(at(j, "coverage.launches")->valueint, 1);
+    assert_int_equal(at(j, "coverage.as_written.checked")->valueint, 0);
+    assert_int_equal(at(j, "coverage.as_written.not.not-verified")->valueint, 1);
+    assert_int_equal(at(j, "coverage.operator.checked")->valueint, 0);
+    assert_true(cJSON_IsObject(at(j, "coverage.operator.by")));
+    assert_int_equal(at(j, "coverage.operator.not.no-reference")->valueint, 1);
+    assert_int_equal(at(j, "overhead.ns_per_launch")->valueint, 1000000);
+    assert_true(at(j, "overhead.share")->valuedouble > 0.0099 && at(j, "overhead.share")->valuedouble < 0.0101);
+    cJSON_Delete(j);
+    bench_end(&b);
+}
+
+static void test_text_width(void **state)
+{
+    struct bench b;
+    bench_start(&b);
+    uint64_t launch = bench_launch(&b, 0x10000);
+    capture_make_option(&b.make, "SNAPSHOTS", "none");
+    capture_make_damage(&b.make, b.allocation, 256, 4, launch, launch + 1);
+    bench_classify(&b);
+    char *text = NULL;
+    size_t bytes;
+    FILE *f = open_memstream(&text, &bytes);
+    report_text(f, &b.session, (struct report_style){.verbose = true});
+    fclose(f);
+    for (char *line = text, *end; *line; line = end + 1) {
+        end = strchr(line, '\n');
+        assert_true(end - line <= 120);
+    }
+    assert_non_null(strstr(text, "1 finding"));
+    assert_non_null(strstr(text, "launch 1, scale: 4 bytes written past the end of allocation 1"));
+    assert_non_null(strstr(text, "next:"));
+    assert_non_null(strstr(text, "no snapshots: no launch can be re-executed"));
+    assert_null(strchr(text, '\033'));
+    free(text);
+    bench_end(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_damage_one_launch),
+        cmocka_unit_test(test_damage_only_one_reaches),
+        cmocka_unit_test(test_damage_window),
+        cmocka_unit_test(test_damage_by_a_memset),
+        cmocka_unit_test(test_damage_twice_is_one),
+        cmocka_unit_test(test_error_refused_launch),
+        cmocka_unit_test(test_error_sticky_once),
+        cmocka_unit_test(test_error_of_an_allocation_is_the_programs),
+        cmocka_unit_test(test_frees),
+        cmocka_unit_test(test_json_schema),
+        cmocka_unit_test(test_text_width),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

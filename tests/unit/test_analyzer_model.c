@@ -1,0 +1,185 @@
+/* Kernels, lifetimes, times. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/kernel_table.h"
+#include "analyzer/session.h"
+#include "tests/unit/capture_make.h"
+
+static void open_session(struct capture_make *m, struct session *s)
+{
+    struct diag diag = {.text = ""};
+    if (session_open(capture_make_write(m), s, &diag))
+        fail_msg("%s", diag.text);
+    assert_int_equal(s->capture->rejected.count, 0);
+}
+
+static void close_all(struct capture_make *m, struct session *s)
+{
+    session_close(s);
+    capture_make_end(m);
+}
+
+static uint32_t make_kernel(struct capture_make *m)
+{
+    uint32_t module = capture_make_module(m, "x");
+    return capture_make_kernel(m, module, "_ZN3net5scaleIfLi4EEEvPT_i", (const uint32_t[]){8, 4, 0});
+}
+
+static void test_model_kernel_names(void **state)
+{
+    struct capture_make m;
+    struct session s;
+    capture_make_start(&m);
+    make_kernel(&m);
+    open_session(&m, &s);
+    assert_string_equal(s.model->kernels[0].name, "net::scale<float, 4>");
+    assert_non_null(strstr(s.model->kernels[0].full_name, "(float*, int)"));
+    close_all(&m, &s);
+}
+
+static void test_model_launch_numbers(void **state)
+{
+    struct capture_make m;
+    struct session s;
+    capture_make_start(&m);
+    uint32_t kernel = make_kernel(&m), config = capture_make_config(&m, 1, 32);
+    uint64_t params[2] = {0};
+    uint64_t first = capture_make_launch(&m, kernel, config, params, 12);
+    capture_make_sync(&m, 0);
+    uint64_t second = capture_make_launch(&m, kernel, config, params, 12);
+    open_session(&m, &s);
+    assert_int_equal(s.model->launch_count, 2);
+    assert_int_equal(model_launch_by_number(s.model, 1)->seq, first);
+    assert_int_equal(model_launch_by_number(s.model, 2)->seq, second);
+    assert_null(model_launch_by_number(s.model, 0));
+    assert_null(model_launch_by_number(s.model, 3));
+    assert_int_equal(model_first_launch_from(s.model, first + 1), 1);
+    close_all(&m, &s);
+}
+
+static void test_model_lifetimes(void **state)
+{
+    struct capture_make m;
+    struct session s;
+    struct model_live live;
+    capture_make_start(&m);
+    uint32_t a = capture_make_alloc(&m, 0x1000, 0x100);
+    uint32_t b = capture_make_alloc(&m, 0x2000, 0x100);
+    uint64_t freed = capture_make_free(&m, a, 0x1000, 0);
+    uint32_t c = capture_make_alloc(&m, 0x1080, 0x40);
+    uint64_t refused = capture_make_free(&m, b, 0x2000, 1);
+    open_session(&m, &s);
+    model_live_start(&live, s.model);
+    model_live_advance(&live, freed);
+    assert_int_equal(model_live_find(&live, 0x1000)->id, a);
+    assert_int_equal(model_live_find(&live, 0x10ff)->id, a);
+    assert_null(model_live_find(&live, 0x1100));
+    assert_null(model_live_find(&live, 0xfff));
+    model_live_advance(&live, freed + 1);
+    assert_null(model_live_find(&live, 0x1000));
+    assert_int_equal(model_live_find_freed(&live, 0x1000)->id, a);
+    model_live_advance(&live, refused + 1);
+    assert_int_equal(model_live_find(&live, 0x1090)->id, c);
+    assert_null(model_live_find_freed(&live, 0x1000));       /* its range was taken */
+    assert_int_equal(model_live_find(&live, 0x2000)->id, b); /* the free was refused */
+    model_live_end(&live);
+    close_all(&m, &s);
+}
+
+/* Two threads: the free of the old owner got a later seq than the allocation that took its place. */
+static void test_model_overlap_evicts(void **state)
+{
+    struct capture_make m;
+    struct session s;
+    struct model_live live;
+    capture_make_start(&m);
+    uint32_t a = capture_make_alloc(&m, 0x1000, 0x100);
+    uint32_t b = capture_make_alloc(&m, 0x1000, 0x80);
+    uint64_t last = capture_make_free(&m, a, 0x1000, 0);
+    open_session(&m, &s);
+    model_live_start(&live, s.model);
+    model_live_advance(&live, last + 1);
+    assert_int_equal(model_live_find(&live, 0x1000)->id, b);
+    assert_int_equal(live.live_count, 1);
+    model_live_end(&live);
+    close_all(&m, &s);
+}
+
+/* 9 us of waiting are shared by device time: 1 us and 2 us ran, so 3 us and 6 us; a wait with nothing pending is
+ * nobody's. */
+static void test_model_times(void **state)
+{
+    struct capture_make m;
+    struct session s;
+    uint64_t params[2] = {0};
+    capture_make_start(&m);
+    uint32_t kernel = make_kernel(&m), config = capture_make_config(&m, 1, 32);
+    uint64_t first = capture_make_launch(&m, kernel, config, params, 12);
+    uint64_t second = capture_make_launch(&m, kernel, config, params, 12);
+    capture_make_sync(&m, 9000);
+    capture_make_sync(&m, 5000);
+    capture_make_launch(&m, kernel, config, params, 12);
+    capture_make_time(&m, first, 1000);
+    capture_make_time(&m, second, 2000);
+    open_session(&m, &s);
+    assert_int_equal(s.model->launches[0].wait_ns, 3000);
+    assert_int_equal(s.model->launches[1].wait_ns, 6000);
+    assert_int_equal(s.model->launches[2].wait_ns, 0);
+    assert_int_equal(s.model->launches[2].time_source, 0);
+    struct kernel_table t = kernel_table_of(s.model);
+    assert_int_equal(t.count, 1);
+    assert_int_equal(t.rows[0].launches, 3);
+    assert_int_equal(t.rows[0].timed, 2);
+    assert_int_equal(t.rows[0].device_ns, 3000);
+    assert_int_equal(t.rows[0].wait_ns, 9000);
+    assert_int_equal(t.rows[0].launch_ns, 15000);
+    free(t.rows);
+    close_all(&m, &s);
+}
+
+static void test_model_wait_without_times(void **state)
+{
+    struct capture_make m;
+    struct session s;
+    uint64_t params[2] = {0};
+    capture_make_start(&m);
+    uint32_t kernel = make_kernel(&m), config = capture_make_config(&m, 1, 32);
+    for (int i = 0; i < 3; i++)
+        capture_make_launch(&m, kernel, config, params, 12);
+    capture_make_sync(&m, 10);
+    open_session(&m, &s);
+    assert_int_equal(s.model->launches[0].wait_ns, 3);
+    assert_int_equal(s.model->launches[1].wait_ns, 3);
+    assert_int_equal(s.model->launches[2].wait_ns, 4); /* nothing gets lost */
+    close_all(&m, &s);
+}
+
+static void test_model_options(void **state)
+{
+    struct capture_make m;
+    struct session s;
+    capture_make_start(&m);
+    capture_make_option(&m, "PRESET", "deep");
+    open_session(&m, &s);
+    assert_string_equal(model_option(s.model, "preset"), "deep");
+    assert_null(model_option(s.model, "other"));
+    close_all(&m, &s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_model_kernel_names), cmocka_unit_test(test_model_launch_numbers),
+        cmocka_unit_test(test_model_lifetimes),    cmocka_unit_test(test_model_overlap_evicts),
+        cmocka_unit_test(test_model_times),        cmocka_unit_test(test_model_wait_without_times),
+        cmocka_unit_test(test_model_options),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

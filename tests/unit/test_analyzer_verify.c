@@ -1,0 +1,610 @@
+/* Every class that re-execution finds, on synthetic captures, each beside a sound twin that must stay silent. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/coverage.h"
+#include "analyzer/session.h"
+#include "analyzer/store.h"
+#include "analyzer/verify.h"
+#include "tests/unit/capture_make.h"
+
+#define HEAD ".version 7.0\n.target sm_75\n.address_size 64\n.file 1 \"/src/scale.cu\"\n"
+
+/* scale(out, in, n): out[i] = in[i] + 1 for i < n. The load is line 12, the store line 14. */
+static const char scale_ptx[] =
+    HEAD ".visible .entry scale(.param .u64 out, .param .u64 in, .param .u32 n)\n"
+         "{\n"
+         ".reg .pred %p<2>;\n.reg .f32 %f<3>;\n.reg .b32 %r<6>;\n.reg .b64 %rd<8>;\n"
+         ".loc 1 10 5\n"
+         "ld.param.u64 %rd1, [out];\nld.param.u64 %rd2, [in];\nld.param.u32 %r5, [n];\n"
+         "mov.u32 %r1, %ctaid.x;\nmov.u32 %r2, %ntid.x;\nmov.u32 %r3, %tid.x;\n"
+         "mad.lo.s32 %r4, %r1, %r2, %r3;\n"
+         "setp.ge.u32 %p1, %r4, %r5;\n@%p1 bra DONE;\n"
+         "mul.wide.u32 %rd3, %r4, 4;\nadd.s64 %rd4, %rd1, %rd3;\nadd.s64 %rd5, %rd2, %rd3;\n"
+         ".loc 1 12 9\n"
+         "ld.global.f32 %f1, [%rd5];\n"
+         "add.f32 %f2, %f1, 0f3F800000;\n"
+         ".loc 1 14 9\n"
+         "st.global.f32 [%rd4], %f2;\n"
+         "DONE:\nret;\n}\n";
+
+/* turn(out, in, n): a block's elements reversed through shared memory; without the barrier a race. Store line 20, load
+ * line 22. */
+#define TURN(barrier)                                                                                                  \
+    HEAD ".visible .entry turn(.param .u64 out, .param .u64 in, .param .u32 n)\n"                                      \
+         "{\n"                                                                                                         \
+         ".reg .b32 %r<8>;\n.reg .b64 %rd<8>;\n.shared .align 4 .b8 tile[512];\n"                                      \
+         "ld.param.u64 %rd1, [out];\nld.param.u64 %rd2, [in];\n"                                                       \
+         "mov.u32 %r1, %tid.x;\nmul.wide.u32 %rd3, %r1, 4;\nadd.s64 %rd4, %rd2, %rd3;\n"                               \
+         "ld.global.u32 %r2, [%rd4];\nshl.b32 %r3, %r1, 2;\nmov.u32 %r4, tile;\nadd.s32 %r5, %r4, %r3;\n"              \
+         ".loc 1 20 5\n"                                                                                               \
+         "st.shared.u32 [%r5], %r2;\n" barrier "mov.u32 %r6, %ntid.x;\nsub.s32 %r6, %r6, 1;\n"                         \
+         "sub.s32 %r6, %r6, %r1;\nshl.b32 %r6, %r6, 2;\nadd.s32 %r6, %r4, %r6;\n"                                      \
+         ".loc 1 22 5\n"                                                                                               \
+         "ld.shared.u32 %r7, [%r6];\n"                                                                                 \
+         "add.s64 %rd5, %rd1, %rd3;\nst.global.u32 [%rd5], %r7;\nret;\n}\n"
+static const char turn_ptx[] = TURN("bar.sync 0;\n");
+static const char turn_race_ptx[] = TURN("");
+
+/* wait(out, in, n): threads below n take the barrier of line 30, the others leave or take another one. */
+static const char wait_ptx[] = HEAD ".visible .entry wait(.param .u64 out, .param .u64 in, .param .u32 n)\n"
+                                    "{\n"
+                                    ".reg .pred %p<2>;\n.reg .b32 %r<4>;\n"
+                                    "ld.param.u32 %r1, [n];\nmov.u32 %r2, %tid.x;\n"
+                                    "setp.ge.u32 %p1, %r2, %r1;\n@%p1 bra OTHER;\n"
+                                    ".loc 1 30 5\n"
+                                    "bar.sync 0;\nret;\n"
+                                    "OTHER:\n.loc 1 32 5\nbar.sync 1;\nret;\n}\n";
+
+/* slide(out, in, n): stores one word at out + n bytes, line 40. */
+static const char slide_ptx[] = HEAD ".visible .entry slide(.param .u64 out, .param .u64 in, .param .u32 n)\n"
+                                     "{\n"
+                                     ".reg .b32 %r<3>;\n.reg .b64 %rd<4>;\n"
+                                     "ld.param.u64 %rd1, [out];\nld.param.u32 %r1, [n];\ncvt.u64.u32 %rd2, "
+                                     "%r1;\nadd.s64 %rd3, %rd1, %rd2;\nmov.u32 %r2, 7;\n"
+                                     ".loc 1 40 5\n"
+                                     "st.global.u32 [%rd3], %r2;\nret;\n}\n";
+
+/* chase(out, in, n): in holds a pointer; *pointer = 7, line 50. */
+static const char chase_ptx[] = HEAD ".visible .entry chase(.param .u64 out, .param .u64 in, .param .u32 n)\n"
+                                     "{\n"
+                                     ".reg .b32 %r<3>;\n.reg .b64 %rd<4>;\n"
+                                     "ld.param.u64 %rd1, [in];\nld.global.u64 %rd2, [%rd1];\nmov.u32 %r2, 7;\n"
+                                     ".loc 1 50 5\n"
+                                     "st.global.u32 [%rd2], %r2;\nret;\n}\n";
+
+enum { OUT = 0x700000, IN = 0x710000, FAR = 0x720000, COUNT = 100 };
+struct params {
+    uint64_t out, in;
+    uint32_t n, zero;
+};
+
+struct bench {
+    struct capture_make make;
+    uint32_t out, in, far, kernel, config;
+    float before[COUNT], input[COUNT], after[COUNT];
+    struct session session;
+};
+
+static void bench_start(struct bench *b, const char *ptx, const char *name, uint32_t grid, uint32_t block)
+{
+    *b = (struct bench){0};
+    capture_make_start(&b->make);
+    uint32_t module = capture_make_module(&b->make, ptx);
+    b->kernel = capture_make_kernel(&b->make, module, name, (const uint32_t[]){8, 8, 4, 0});
+    b->config = capture_make_config(&b->make, grid, block);
+    b->out = capture_make_alloc(&b->make, OUT, sizeof b->before);
+    b->in = capture_make_alloc(&b->make, IN, sizeof b->input);
+    b->far = capture_make_alloc(&b->make, FAR, 4096);
+    for (int i = 0; i < COUNT; i++) {
+        b->before[i] = 1000.0f + (float)i;
+        b->input[i] = (float)i;
+        b->after[i] = (float)i + 1;
+    }
+}
+
+/* One launch with all its snapshots. */
+static uint64_t bench_launch(struct bench *b, uint64_t out, uint64_t in, uint32_t n)
+{
+    struct params params = {out, in, n, 0};
+    uint64_t launch = capture_make_launch(&b->make, b->kernel, b->config, &params, 20);
+    capture_make_snapshot(&b->make, launch, b->out, CAP_BEFORE, b->before, sizeof b->before);
+    capture_make_snapshot(&b->make, launch, b->in, CAP_BEFORE, b->input, sizeof b->input);
+    capture_make_snapshot(&b->make, launch, b->out, CAP_AFTER, b->after, sizeof b->after);
+    capture_make_snapshot(&b->make, launch, b->in, CAP_AFTER, b->input, sizeof b->input);
+    return launch;
+}
+
+static void bench_written(struct bench *b)
+{
+    capture_make_copy_in(&b->make, OUT, sizeof b->before);
+    capture_make_copy_in(&b->make, IN, sizeof b->input);
+}
+
+static void bench_verify(struct bench *b)
+{
+    struct diag diag = {.text = ""};
+    struct verify_options options = {.workers = 1, .instruction_limit = 10000000};
+    capture_make_finish(&b->make);
+    if (session_open(capture_make_write(&b->make), &b->session, &diag))
+        fail_msg("%s", diag.text);
+    assert_int_equal(b->session.capture->rejected.count, 0);
+    assert_int_equal(verify_capture(b->session.model, NULL, &options, &b->session.judgements, &diag), STATUS_OK);
+    session_classify(&b->session);
+}
+
+static void bench_end(struct bench *b)
+{
+    session_close(&b->session);
+    capture_make_end(&b->make);
+}
+
+static void silent(struct bench *b, size_t checked)
+{
+    bench_verify(b);
+    struct coverage c = coverage_of(b->session.model, &b->session.judgements);
+    for (size_t i = 0; i < b->session.findings.count; i++)
+        fail_msg("unexpected: %s: %s", finding_class_name(b->session.findings.items[i].class),
+                 b->session.findings.items[i].summary);
+    if (c.checked != checked)
+        fail_msg("%zu checked, %s", c.checked, c.reasons ? c.not [0].reason : "?");
+    bench_end(b);
+}
+
+static const struct finding *only(struct bench *b, enum finding_class class)
+{
+    bench_verify(b);
+    for (size_t i = 0; i < b->session.judgements.count; i++)
+        if (b->session.judgements.items[i].reason)
+            print_message("# launch %zu: %s %s\n", i + 1, b->session.judgements.items[i].reason,
+                          b->session.judgements.items[i].detail);
+    assert_int_equal(b->session.findings.count, 1);
+    const struct finding *f = &b->session.findings.items[0];
+    assert_string_equal(finding_class_name(f->class), finding_class_name(class));
+    assert_true(f->confidence > 0.5 && f->confidence <= 1);
+    assert_non_null(f->summary);
+    return f;
+}
+
+static void at_line(const struct finding *f, unsigned line)
+{
+    assert_non_null(f->file);
+    assert_string_equal(f->file, "/src/scale.cu");
+    assert_int_equal(f->line, line);
+    assert_int_not_equal(f->ptx_line, 0);
+}
+
+/* ---- sound ---- */
+
+static void test_verify_sound(void **state)
+{
+    struct bench b;
+    bench_start(&b, scale_ptx, "scale", 1, 128);
+    bench_written(&b);
+    bench_launch(&b, OUT, IN, COUNT);
+    silent(&b, 1);
+}
+
+/* ---- out of bounds ---- */
+
+static void test_verify_tail_write(void **state)
+{
+    struct bench b;
+    bench_start(&b, slide_ptx, "slide", 1, 1);
+    bench_written(&b);
+    uint64_t launch = bench_launch(&b, OUT, IN, sizeof b.before);
+    uint64_t sync = capture_make_sync(&b.make, 0);
+    capture_make_damage(&b.make, b.out, sizeof b.before, 4, launch, sync);
+    const struct finding *f = only(&b, FINDING_OUT_OF_BOUNDS_WRITE);
+    at_line(f, 40);
+    assert_int_equal(f->launch, 1);
+    assert_int_equal(f->allocation, b.out);
+    assert_int_equal(f->offset, sizeof b.before);
+    assert_true(f->confidence > 0.98); /* two signals */
+    assert_string_equal(f->evidence[f->evidence_count - 1].kind, "sentinel");
+    bench_end(&b);
+}
+
+static void test_verify_write_into_nothing(void **state)
+{
+    struct bench b;
+    bench_start(&b, slide_ptx, "slide", 1, 1);
+    bench_written(&b);
+    bench_launch(&b, OUT, IN, 0xfffffff8u); /* zero-extended: 4 GiB past the end, into nothing */
+    const struct finding *f = only(&b, FINDING_OUT_OF_BOUNDS_WRITE);
+    assert_int_equal(f->offset, 0xfffffff8u);
+    assert_int_equal(f->allocation, b.out);
+    bench_end(&b);
+}
+
+static void test_verify_far_write_into_another_allocation(void **state)
+{
+    struct bench b;
+    bench_start(&b, slide_ptx, "slide", 1, 1);
+    bench_written(&b);
+    bench_launch(&b, OUT, IN, FAR - OUT + 64);
+    const struct finding *f = only(&b, FINDING_OUT_OF_BOUNDS_WRITE);
+    at_line(f, 40);
+    assert_int_equal(f->allocation, b.out);
+    assert_int_equal(f->offset, FAR - OUT + 64);
+    assert_string_equal(f->evidence[1].kind, "landed-in");
+    bench_end(&b);
+}
+
+static void test_verify_far_write_into_another_argument(void **state)
+{
+    struct bench b;
+    bench_start(&b, slide_ptx, "slide", 1, 1);
+    bench_written(&b);
+    bench_launch(&b, OUT, IN, IN - OUT);
+    const struct finding *f = only(&b, FINDING_OUT_OF_BOUNDS_WRITE);
+    assert_int_equal(f->allocation, b.out);
+    bench_end(&b);
+}
+
+static void test_verify_write_inside(void **state)
+{
+    struct bench b;
+    bench_start(&b, slide_ptx, "slide", 1, 1);
+    bench_written(&b);
+    memcpy(b.after, b.before, sizeof b.after);
+    memcpy(&b.after[COUNT - 1], &(uint32_t){7}, 4);
+    bench_launch(&b, OUT, IN, sizeof b.before - 4);
+    silent(&b, 1);
+}
+
+static void test_verify_out_of_bounds_read(void **state)
+{
+    struct bench b;
+    bench_start(&b, scale_ptx, "scale", 1, 128);
+    bench_written(&b);
+    bench_launch(&b, OUT, IN + 16, COUNT);
+    const struct finding *f = only(&b, FINDING_OUT_OF_BOUNDS_READ);
+    at_line(f, 12);
+    assert_int_equal(f->allocation, b.in);
+    assert_int_equal(f->offset, sizeof b.input);
+    assert_int_equal(f->thread[0], COUNT - 4);
+    bench_end(&b);
+}
+
+static void test_verify_same_cause_many_launches(void **state)
+{
+    struct bench b;
+    bench_start(&b, scale_ptx, "scale", 1, 128);
+    bench_written(&b);
+    for (int i = 0; i < 5; i++)
+        bench_launch(&b, OUT, IN + 16, COUNT);
+    const struct finding *f = only(&b, FINDING_OUT_OF_BOUNDS_READ);
+    assert_int_equal(f->launch, 1);
+    assert_int_equal(f->launch_count, 5);
+    bench_end(&b);
+}
+
+/* An index that is not checked loads and stores past the end: one finding. */
+static void test_verify_load_and_store_by_one_thread(void **state)
+{
+    struct bench b;
+    bench_start(&b, scale_ptx, "scale", 1, 128);
+    bench_written(&b);
+    bench_launch(&b, OUT, IN, COUNT + 1);
+    const struct finding *f = only(&b, FINDING_OUT_OF_BOUNDS_WRITE);
+    at_line(f, 14);
+    bench_end(&b);
+}
+
+/* ---- other classes ---- */
+
+static void test_verify_misaligned(void **state)
+{
+    struct bench b;
+    bench_start(&b, slide_ptx, "slide", 1, 1);
+    bench_written(&b);
+    bench_launch(&b, OUT, IN, 2);
+    at_line(only(&b, FINDING_MISALIGNED), 40);
+    bench_end(&b);
+}
+
+static void test_verify_use_after_free(void **state)
+{
+    struct bench b;
+    bench_start(&b, scale_ptx, "scale", 1, 128);
+    bench_written(&b);
+    capture_make_free(&b.make, b.in, IN, 0);
+    struct params params = {OUT, IN, COUNT, 0};
+    uint64_t launch = capture_make_launch(&b.make, b.kernel, b.config, &params, 20);
+    capture_make_snapshot(&b.make, launch, b.out, CAP_BEFORE, b.before, sizeof b.before);
+    capture_make_snapshot(&b.make, launch, b.out, CAP_AFTER, b.after, sizeof b.after);
+    const struct finding *f = only(&b, FINDING_USE_AFTER_FREE);
+    at_line(f, 12);
+    assert_int_equal(f->allocation, b.in);
+    bench_end(&b);
+}
+
+static void test_verify_free_after_use(void **state)
+{
+    struct bench b;
+    bench_start(&b, scale_ptx, "scale", 1, 128);
+    bench_written(&b);
+    bench_launch(&b, OUT, IN, COUNT);
+    capture_make_free(&b.make, b.in, IN, 0);
+    silent(&b, 1);
+}
+
+static void test_verify_uninitialised_read(void **state)
+{
+    struct bench b;
+    bench_start(&b, scale_ptx, "scale", 1, 128);
+    capture_make_copy_in(&b.make, IN, 40); /* a count that was meant in elements */
+    bench_launch(&b, OUT, IN, COUNT);
+    const struct finding *f = only(&b, FINDING_UNINITIALISED_READ);
+    at_line(f, 12);
+    assert_int_equal(f->allocation, b.in);
+    assert_int_equal(f->offset, 40);
+    bench_end(&b);
+}
+
+static void test_verify_written_by_an_earlier_launch(void **state)
+{
+    struct bench b;
+    bench_start(&b, scale_ptx, "scale", 1, 128);
+    capture_make_copy_in(&b.make, IN, sizeof b.input);
+    bench_launch(&b, OUT, IN, COUNT);
+    /* out, which only the first launch wrote, is the input of the second one. */
+    struct params params = {IN, OUT, COUNT, 0};
+    float last[COUNT];
+    for (int i = 0; i < COUNT; i++)
+        last[i] = b.after[i] + 1;
+    uint64_t launch = capture_make_launch(&b.make, b.kernel, b.config, &params, 20);
+    capture_make_snapshot(&b.make, launch, b.out, CAP_BEFORE, b.after, sizeof b.after);
+    capture_make_snapshot(&b.make, launch, b.in, CAP_BEFORE, b.input, sizeof b.input);
+    capture_make_snapshot(&b.make, launch, b.in, CAP_AFTER, last, sizeof last);
+    silent(&b, 2);
+}
+
+/* A launch that could not be re-executed may have written anything that its arguments reach. */
+static void test_verify_written_by_an_unknown_launch(void **state)
+{
+    struct bench b;
+    bench_start(&b, scale_ptx, "scale", 1, 128);
+    struct params params = {IN, OUT, COUNT, 0};
+    capture_make_launch(&b.make, b.kernel, b.config, &params, 20);
+    bench_launch(&b, OUT, IN, COUNT);
+    silent(&b, 1);
+}
+
+static void test_verify_race(void **state)
+{
+    struct bench b;
+    bench_start(&b, turn_race_ptx, "turn", 1, 64);
+    bench_written(&b);
+    bench_launch(&b, OUT, IN, 64);
+    const struct finding *f = only(&b, FINDING_RACE);
+    at_line(f, 22);
+    bench_end(&b);
+}
+
+static void test_verify_barrier_against_race(void **state)
+{
+    struct bench b;
+    bench_start(&b, turn_ptx, "turn", 1, 64);
+    bench_written(&b);
+    for (int i = 0; i < COUNT; i++)
+        b.after[i] = i < 64 ? b.input[63 - i] : b.before[i];
+    bench_launch(&b, OUT, IN, 64);
+    silent(&b, 1);
+}
+
+static void test_verify_divergent_barrier(void **state)
+{
+    struct bench b;
+    bench_start(&b, wait_ptx, "wait", 1, 64);
+    bench_written(&b);
+    bench_launch(&b, OUT, IN, 32);
+    only(&b, FINDING_DIVERGENT_BARRIER);
+    bench_end(&b);
+}
+
+static void test_verify_same_barrier(void **state)
+{
+    struct bench b;
+    bench_start(&b, wait_ptx, "wait", 1, 64);
+    bench_written(&b);
+    memcpy(b.after, b.before, sizeof b.after);
+    bench_launch(&b, OUT, IN, 64);
+    silent(&b, 1);
+}
+
+/* ---- pointers out of memory ---- */
+
+static void test_verify_pointer_from_memory(void **state)
+{
+    struct bench b;
+    bench_start(&b, chase_ptx, "chase", 1, 1);
+    bench_written(&b);
+    uint64_t pointer = OUT + 8;
+    memcpy(b.input, &pointer, sizeof pointer);
+    memcpy(b.after, b.before, sizeof b.after);
+    memcpy(&b.after[2], &(uint32_t){7}, 4);
+    bench_launch(&b, OUT, IN, 0);
+    silent(&b, 1);
+}
+
+/* ---- numbers ---- */
+
+static void test_verify_mismatch(void **state)
+{
+    struct bench b;
+    bench_start(&b, scale_ptx, "scale", 1, 128);
+    bench_written(&b);
+    b.after[17] = 4711;
+    bench_launch(&b, OUT, IN, COUNT);
+    const struct finding *f = only(&b, FINDING_MISMATCH);
+    assert_int_equal(f->allocation, b.out);
+    assert_int_equal(f->offset, 17 * 4);
+    bench_end(&b);
+}
+
+static void test_verify_dropped_write(void **state)
+{
+    struct bench b;
+    bench_start(&b, scale_ptx, "scale", 1, 128);
+    bench_written(&b);
+    b.after[17] = b.before[17];
+    bench_launch(&b, OUT, IN, COUNT);
+    only(&b, FINDING_DROPPED_WRITE);
+    bench_end(&b);
+}
+
+static void test_verify_changed_outside(void **state)
+{
+    struct bench b;
+    bench_start(&b, scale_ptx, "scale", 1, 128);
+    bench_written(&b);
+    for (int i = 50; i < COUNT; i++)
+        b.after[i] = b.before[i];
+    b.after[60] = 1;
+    bench_launch(&b, OUT, IN, 50);
+    const struct finding *f = only(&b, FINDING_MISMATCH);
+    assert_int_equal(f->offset, 60 * 4);
+    bench_end(&b);
+}
+
+/* ---- coverage ---- */
+
+static void reason_is(struct bench *b, const char *reason)
+{
+    bench_verify(b);
+    struct coverage c = coverage_of(b->session.model, &b->session.judgements);
+    assert_int_equal(c.checked, 0);
+    assert_int_equal(c.reasons, 1);
+    assert_string_equal(c.not [0].reason, reason);
+    assert_int_equal(b->session.findings.count, 0);
+    bench_end(b);
+}
+
+static void test_verify_no_inputs(void **state)
+{
+    struct bench b;
+    struct params params = {OUT, IN, COUNT, 0};
+    bench_start(&b, scale_ptx, "scale", 1, 128);
+    capture_make_launch(&b.make, b.kernel, b.config, &params, 20);
+    reason_is(&b, "no-inputs");
+}
+
+static void test_verify_inputs_in_part(void **state)
+{
+    struct bench b;
+    struct params params = {OUT, IN, COUNT, 0};
+    bench_start(&b, scale_ptx, "scale", 1, 128);
+    bench_written(&b);
+    uint64_t launch = capture_make_launch(&b.make, b.kernel, b.config, &params, 20);
+    capture_make_snapshot(&b.make, launch, b.in, CAP_BEFORE, b.input, sizeof b.input - 8);
+    reason_is(&b, "no-inputs");
+}
+
+static void test_verify_no_outputs(void **state)
+{
+    struct bench b;
+    struct params params = {OUT, IN, COUNT, 0};
+    bench_start(&b, scale_ptx, "scale", 1, 128);
+    bench_written(&b);
+    uint64_t launch = capture_make_launch(&b.make, b.kernel, b.config, &params, 20);
+    capture_make_snapshot(&b.make, launch, b.in, CAP_BEFORE, b.input, sizeof b.input);
+    reason_is(&b, "no-outputs");
+}
+
+static void test_verify_no_ptx(void **state)
+{
+    struct bench b;
+    bench_start(&b, NULL, "scale", 1, 128);
+    bench_launch(&b, OUT, IN, COUNT);
+    reason_is(&b, "no-ptx");
+}
+
+static void test_verify_other_kernel(void **state)
+{
+    struct bench b;
+    bench_start(&b, scale_ptx, "not_there", 1, 128);
+    bench_launch(&b, OUT, IN, COUNT);
+    reason_is(&b, "kernel-not-in-ptx");
+}
+
+static void test_verify_unknown_memory(void **state)
+{
+    struct bench b;
+    bench_start(&b, slide_ptx, "slide", 1, 1);
+    bench_written(&b);
+    bench_launch(&b, 0x123450000, IN, 0);
+    reason_is(&b, "unknown-memory");
+}
+
+/* ---- verify.json ---- */
+
+static void test_store_round_trip(void **state)
+{
+    struct bench b;
+    struct judgements again;
+    struct diag diag;
+    bench_start(&b, slide_ptx, "slide", 1, 1);
+    bench_written(&b);
+    bench_launch(&b, OUT, IN, FAR - OUT + 64);
+    bench_verify(&b);
+    assert_int_equal(store_write(b.session.model, &b.session.judgements, &diag), STATUS_OK);
+    assert_int_equal(store_read(b.session.model, &again, &diag), STATUS_OK);
+    assert_int_equal(again.count, 1);
+    const struct judgement_fault *x = &b.session.judgements.items[0].faults[0], *y = &again.items[0].faults[0];
+    assert_int_equal(x->kind, y->kind);
+    assert_int_equal(x->address, y->address);
+    assert_int_equal(x->offset, y->offset);
+    assert_int_equal(x->landed, y->landed);
+    assert_int_equal(x->access.ptx_line, y->access.ptx_line);
+    assert_string_equal(x->access.frames[0].file, y->access.frames[0].file);
+    judgements_free(&again);
+    b.session.capture->header.pid++;
+    assert_int_equal(store_read(b.session.model, &again, &diag), STATUS_BAD_INPUT);
+    bench_end(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_verify_sound),
+        cmocka_unit_test(test_verify_tail_write),
+        cmocka_unit_test(test_verify_write_into_nothing),
+        cmocka_unit_test(test_verify_far_write_into_another_allocation),
+        cmocka_unit_test(test_verify_far_write_into_another_argument),
+        cmocka_unit_test(test_verify_write_inside),
+        cmocka_unit_test(test_verify_out_of_bounds_read),
+        cmocka_unit_test(test_verify_same_cause_many_launches),
+        cmocka_unit_test(test_verify_load_and_store_by_one_thread),
+        cmocka_unit_test(test_verify_misaligned),
+        cmocka_unit_test(test_verify_use_after_free),
+        cmocka_unit_test(test_verify_free_after_use),
+        cmocka_unit_test(test_verify_uninitialised_read),
+        cmocka_unit_test(test_verify_written_by_an_earlier_launch),
+        cmocka_unit_test(test_verify_written_by_an_unknown_launch),
+        cmocka_unit_test(test_verify_race),
+        cmocka_unit_test(test_verify_barrier_against_race),
+        cmocka_unit_test(test_verify_divergent_barrier),
+        cmocka_unit_test(test_verify_same_barrier),
+        cmocka_unit_test(test_verify_pointer_from_memory),
+        cmocka_unit_test(test_verify_mismatch),
+        cmocka_unit_test(test_verify_dropped_write),
+        cmocka_unit_test(test_verify_changed_outside),
+        cmocka_unit_test(test_verify_no_inputs),
+        cmocka_unit_test(test_verify_inputs_in_part),
+        cmocka_unit_test(test_verify_no_outputs),
+        cmocka_unit_test(test_verify_no_ptx),
+        cmocka_unit_test(test_verify_other_kernel),
+        cmocka_unit_test(test_verify_unknown_memory),
+        cmocka_unit_test(test_store_round_trip),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

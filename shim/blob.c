@@ -1,0 +1,217 @@
+#include "shim/blob.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "common/map.h"
+#include "shim/call.h"
+#include "shim/capture_write.h"
+#include "shim/shim.h"
+
+enum { COMPRESSION_LEVEL = 1 }; /* keeps up with a PCIe copy; higher levels gain little on tensors */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t work = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t idle; /* on the monotonic clock, made with the thread */
+static struct blob_job *first, **last = &first;
+static unsigned pending; /* queued or in work */
+static enum { NO_THREAD, HAS_THREAD, THREAD_FAILED } thread_state;
+static bool broken;
+
+/* Only the helper uses these. */
+static struct map stored_already;
+static ZSTD_CCtx *compressor;
+static void *packed;
+static size_t packed_bytes;
+
+bool blob_broken(void)
+{
+    return __atomic_load_n(&broken, __ATOMIC_RELAXED);
+}
+
+static bool write_file(const char *path, const char *temporary, const void *data, size_t bytes)
+{
+    if (!capture_size_allowed(bytes)) {
+        errno = EFBIG;
+        return false;
+    }
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return false;
+    const char *at = data;
+    size_t left = bytes;
+    while (left) {
+        ssize_t put = write(fd, at, left);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            break;
+        at += put;
+        left -= (size_t)put;
+    }
+    bool ok = close(fd) == 0 && !left && rename(temporary, path) == 0;
+    if (!ok) {
+        int kept = errno;
+        unlink(temporary);
+        errno = kept;
+    }
+    return ok;
+}
+
+static bool compress(const struct blob_job *job, size_t *out_bytes)
+{
+    size_t bound = ZSTD_compressBound(job->bytes);
+    if (bound > packed_bytes) {
+        free(packed);
+        packed = malloc(bound);
+        packed_bytes = packed ? bound : 0;
+    }
+    if (!compressor)
+        compressor = ZSTD_createCCtx();
+    if (!packed || !compressor) {
+        errno = ENOMEM;
+        return false;
+    }
+    *out_bytes = ZSTD_compressCCtx(compressor, packed, packed_bytes, job->data, job->bytes, COMPRESSION_LEVEL);
+    errno = ENOMEM;
+    return !ZSTD_isError(*out_bytes);
+}
+
+static bool store(struct blob_job *job)
+{
+    uint64_t before;
+    if (!job->hashed)
+        job->hash = hash_bytes(job->data, job->bytes);
+    if (map_get(&stored_already, job->hash.low, &before) && before == job->hash.high)
+        return true;
+    if (blob_broken())
+        return false;
+    char text[HASH_TEXT_BYTES], path[PATH_MAX + 128], temporary[PATH_MAX + 160];
+    hash_text(job->hash, text);
+    snprintf(path, sizeof path, "%s/blobs", capture_directory());
+    mkdir(path, 0700);
+    snprintf(path, sizeof path, "%s/blobs/%.2s", capture_directory(), text);
+    mkdir(path, 0700);
+    snprintf(path, sizeof path, "%s/blobs/%.2s/%s.zst", capture_directory(), text, text);
+    snprintf(temporary, sizeof temporary, "%s.new", path);
+    size_t bytes = 0;
+    if (!compress(job, &bytes) || !write_file(path, temporary, packed, bytes)) {
+        __atomic_store_n(&broken, true, __ATOMIC_RELAXED);
+        shim_note(CAP_NOTE_LOST, "contents can no longer be stored: %s", strerror(errno));
+        return false;
+    }
+    map_put(&stored_already, job->hash.low, job->hash.high);
+    return true;
+}
+
+static void *helper(void *unused)
+{
+    shim_thread.inside = 1;
+    pthread_mutex_lock(&lock);
+    for (;;) {
+        while (!first)
+            pthread_cond_wait(&work, &lock);
+        struct blob_job *job = first;
+        first = job->next;
+        if (!first)
+            last = &first;
+        pthread_mutex_unlock(&lock);
+        uint64_t begin = call_tsc();
+        job->stored(job, store(job));
+        CAPTURE_COUNT(helper_tsc, call_tsc() - begin);
+        capture_flush_counters();
+        pthread_mutex_lock(&lock);
+        if (--pending == 0)
+            pthread_cond_broadcast(&idle);
+    }
+    return NULL;
+}
+
+/* With the lock held. */
+static bool ensure_thread(void)
+{
+    if (thread_state != NO_THREAD)
+        return thread_state == HAS_THREAD;
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&idle, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    pthread_attr_t detached;
+    pthread_attr_init(&detached);
+    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    /* The program's signals are for the program's threads. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_t thread;
+    thread_state = pthread_create(&thread, &detached, helper, NULL) == 0 ? HAS_THREAD : THREAD_FAILED;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&detached);
+    return thread_state == HAS_THREAD;
+}
+
+bool blob_put(struct blob_job *job)
+{
+    job->next = NULL;
+    pthread_mutex_lock(&lock);
+    bool ok = ensure_thread();
+    if (ok) {
+        *last = job;
+        last = &job->next;
+        pending++;
+        pthread_cond_signal(&work);
+    }
+    pthread_mutex_unlock(&lock);
+    return ok;
+}
+
+static void copy_stored(struct blob_job *job, bool ok)
+{
+    free(job); /* the bytes lie behind it */
+}
+
+struct hash128 blob_put_copy(const void *data, size_t bytes)
+{
+    struct hash128 none = {0, 0};
+    struct blob_job *job = malloc(sizeof *job + bytes);
+    if (!job)
+        return none;
+    memcpy(job + 1, data, bytes);
+    *job = (struct blob_job){.data = job + 1, .bytes = bytes, .hashed = true, .stored = copy_stored};
+    struct hash128 hash = job->hash = hash_bytes(job + 1, bytes);
+    if (blob_put(job))
+        return hash;
+    free(job);
+    return none;
+}
+
+void blob_finish(unsigned milliseconds)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += milliseconds / 1000;
+    until.tv_nsec += (long)(milliseconds % 1000) * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    pthread_mutex_lock(&lock);
+    while (thread_state == HAS_THREAD && pending)
+        if (pthread_cond_timedwait(&idle, &lock, &until) == ETIMEDOUT)
+            break;
+    unsigned left = pending;
+    pthread_mutex_unlock(&lock);
+    if (left)
+        shim_note(CAP_NOTE_LOST, "%u contents were not stored yet when the process ended", left);
+}

@@ -1,0 +1,116 @@
+#include "shim/call.h"
+
+#include <opsdebug/capture.h>
+
+#include "shim/capture_write.h"
+#include "shim/driver.h"
+#include "shim/intern.h"
+#include "shim/shim.h"
+#include "shim/stack.h"
+
+enum { FLUSH_EVERY = 64 }; /* calls between two updates of the shared counters */
+
+__thread struct shim_thread shim_thread = {.hook = HOOK_NONE, .scope = HOOK_NONE};
+
+bool call_enter(struct call *call, enum hook hook)
+{
+    struct shim_thread *thread = &shim_thread;
+    if (thread->inside || !shim_enter())
+        return false;
+    thread->inside = 1;
+    thread->hook = hook;
+    call->outermost = thread->scope == HOOK_NONE;
+    if (call->outermost)
+        thread->scope = hook;
+    call->hook = hook;
+    call->tsc = call_tsc();
+    call->seq = capture_next_seq();
+    capture_count_hook(hook);
+    return true;
+}
+
+uint64_t call_real_ns(const struct call *call)
+{
+    return capture_tsc_to_ns(call->real_end - call->real_begin);
+}
+
+static bool sticky(CUresult result)
+{
+    switch ((int)result) {
+    case CUDA_ERROR_ECC_UNCORRECTABLE:
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_LAUNCH_TIMEOUT:
+    case CUDA_ERROR_ASSERT:
+    case CUDA_ERROR_HARDWARE_STACK_ERROR:
+    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+    case CUDA_ERROR_MISALIGNED_ADDRESS:
+    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+    case CUDA_ERROR_INVALID_PC:
+    case CUDA_ERROR_LAUNCH_FAILED:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void record_error(const struct call *call, CUresult result)
+{
+    uint32_t stack = stack_here();
+    const char *text = NULL;
+    if (!driver.cuGetErrorName || driver.cuGetErrorName(result, &text) != CUDA_SUCCESS || !text)
+        text = "CUDA_ERROR_UNKNOWN";
+    uint32_t name = intern_string(text);
+    struct cap_error *record = capture_record(CAP_ERROR, sizeof *record, capture_next_seq(), call->tsc);
+    if (record) {
+        record->code = (int32_t)result;
+        record->name = name;
+        record->stack = stack;
+        capture_commit(record);
+    }
+    if (sticky(result))
+        shim_device_lost(result);
+}
+
+static void leave(struct call *call)
+{
+    struct shim_thread *thread = &shim_thread;
+    if (call->outermost)
+        thread->scope = HOOK_NONE;
+    thread->own_tsc += (call->real_begin - call->tsc) + (call_tsc() - call->real_end);
+    if (++thread->calls >= FLUSH_EVERY)
+        capture_flush_counters();
+    thread->hook = HOOK_NONE;
+    thread->inside = 0;
+}
+
+CUresult call_leave(struct call *call, CUresult result)
+{
+    /* Not ready is an answer; deinitialised is what every call gets while the process exits. */
+    if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY && result != CUDA_ERROR_DEINITIALIZED)
+        record_error(call, result);
+    leave(call);
+    return result;
+}
+
+CUresult call_leave_quiet(struct call *call, CUresult result)
+{
+    leave(call);
+    return result;
+}
+
+bool call_scope_open(enum hook hook)
+{
+    struct shim_thread *thread = &shim_thread;
+    if (thread->scope != HOOK_NONE || thread->inside)
+        return false;
+    thread->scope = hook;
+    if (shim_is_recording())
+        capture_count_hook(hook);
+    return true;
+}
+
+void call_scope_close(bool opened)
+{
+    if (opened)
+        shim_thread.scope = HOOK_NONE;
+}

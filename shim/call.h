@@ -1,0 +1,60 @@
+/* call.h - the frame of every wrapper: guard, real call, record, return.
+ *
+ *     struct call call;
+ *     if (!call_enter(&call, hook))
+ *         return PASS(cuFoo, hook)(...);
+ *     ... look at arguments, write the record ...
+ *     call_begin(&call);
+ *     CUresult result = REAL(cuFoo, hook)(...);
+ *     call_end(&call);
+ *     ... patch or write the record ...
+ *     return call_leave(&call, result);
+ *
+ * Between enter and leave the thread counts as inside: what the driver, or we, call is passed through, so nothing is
+ * counted twice. No lock of ours may be held between call_begin and call_end.
+ */
+#ifndef SHIM_CALL_H
+#define SHIM_CALL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shim/hooks.h"
+#include "shim/thread.h"
+
+struct call {
+    uint64_t tsc, seq;
+    uint64_t real_begin, real_end;
+    uint16_t hook;
+    bool outermost; /* this call opened the scope */
+};
+
+static inline uint64_t call_tsc(void)
+{
+    return __builtin_ia32_rdtsc();
+}
+
+bool call_enter(struct call *call, enum hook hook);
+
+static inline void call_begin(struct call *call)
+{
+    call->real_begin = call_tsc();
+}
+
+static inline void call_end(struct call *call)
+{
+    call->real_end = call_tsc();
+}
+
+uint64_t call_real_ns(const struct call *call); /* time inside the real call */
+
+/* Returns `result` unchanged. An error is recorded, and a sticky device error stops our own device work. */
+CUresult call_leave(struct call *call, CUresult result);
+/* The same for questions whose errors are answers (is this a device pointer?). */
+CUresult call_leave_quiet(struct call *call, CUresult result);
+
+/* cudart's entry points: everything inside belongs to the outermost one. */
+bool call_scope_open(enum hook hook);
+void call_scope_close(bool opened);
+
+#endif

@@ -1,0 +1,425 @@
+#include "shim/capture_write.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "shim/hooks.h"
+#include "shim/shim.h"
+#include "shim/thread.h"
+
+#ifndef OPSDEBUG_VERSION
+#define OPSDEBUG_VERSION "0.1"
+#endif
+
+enum {
+    FIRST_SEGMENT_BYTES = 256 << 10, /* many programs have many threads that call little */
+    LATER_SEGMENT_BYTES = 4 << 20,
+};
+
+struct segment {
+    uint8_t *base;
+    size_t bytes, used;
+    unsigned number;
+    bool pinned;          /* holds the CAP_HOOK records, which are patched as long as the process lives */
+    struct segment *next; /* list of all open segments */
+};
+
+/* Stands in while there is no file, so that counting needs no test. */
+static struct cap_header no_header;
+static struct cap_header *header = &no_header;
+static char directory[PATH_MAX];
+static uint64_t *hook_calls[HOOK_COUNT]; /* into the CAP_HOOK records */
+static uint64_t ns_per_tsc_32;           /* ns per tick, 32 fractional bits */
+
+static pthread_mutex_t segments_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct segment *segments;
+static unsigned segment_count;
+static pthread_key_t thread_key;
+static bool thread_key_valid;
+
+static uint64_t now_ns(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t now_tsc(void)
+{
+    return __builtin_ia32_rdtsc();
+}
+
+int capture_size_allowed(uint64_t bytes)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur;
+}
+
+/* A new file of `bytes` allocated bytes, mapped shared; errno tells why not. No descriptor stays open: programs close
+ * or reuse descriptors they do not know. */
+static void *map_new_file(const char *path, size_t bytes, bool *existed)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        if (existed)
+            *existed = errno == EEXIST;
+        return NULL;
+    }
+    void *map = MAP_FAILED;
+    int problem = EFBIG;
+    if (capture_size_allowed(bytes)) {
+        /* Sparse pages of a full disk would raise SIGBUS when they are written through the mapping. */
+        do
+            problem = posix_fallocate(fd, 0, (off_t)bytes);
+        while (problem == EINTR);
+    }
+    if (!problem)
+        map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (map == MAP_FAILED) {
+        unlink(path);
+        errno = problem ? problem : errno;
+        map = NULL;
+    }
+    int kept = errno;
+    close(fd);
+    errno = kept;
+    return map;
+}
+
+static void segment_path(unsigned number, char *out, size_t bytes)
+{
+    snprintf(out, bytes, "%s/segment-%06u.rec", directory, number);
+}
+
+static struct segment *segment_open(size_t bytes)
+{
+    struct segment *s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    pthread_mutex_lock(&segments_lock);
+    s->number = segment_count++;
+    pthread_mutex_unlock(&segments_lock);
+    char path[PATH_MAX + 32];
+    segment_path(s->number, path, sizeof path);
+    s->base = map_new_file(path, bytes, NULL);
+    if (!s->base) {
+        char reason[128];
+        snprintf(reason, sizeof reason, "no space for records: %s", strerror(errno));
+        free(s);
+        shim_step_aside(reason);
+        return NULL;
+    }
+    s->bytes = bytes;
+    s->used = sizeof(struct cap_segment);
+    if (!shim_thread.thread_id)
+        shim_thread.thread_id = (uint32_t)syscall(SYS_gettid);
+    struct cap_segment *head = (void *)s->base;
+    head->version = CAP_VERSION;
+    head->number = s->number;
+    head->tid = shim_thread.thread_id;
+    head->first_seq = __atomic_load_n(&header->next_seq, __ATOMIC_RELAXED);
+    __atomic_store_n(&head->magic, CAP_SEGMENT_MAGIC, __ATOMIC_RELEASE);
+    pthread_mutex_lock(&segments_lock);
+    s->next = segments;
+    segments = s;
+    pthread_mutex_unlock(&segments_lock);
+    return s;
+}
+
+/* Gives unused space back and unmaps. */
+static void segment_close(struct segment *s)
+{
+    char path[PATH_MAX + 32];
+    segment_path(s->number, path, sizeof path);
+    pthread_mutex_lock(&segments_lock);
+    for (struct segment **at = &segments; *at; at = &(*at)->next)
+        if (*at == s) {
+            *at = s->next;
+            break;
+        }
+    pthread_mutex_unlock(&segments_lock);
+    size_t used = s->used;
+    munmap(s->base, s->bytes);
+    if (truncate(path, (off_t)used) != 0) {
+        /* It only stays longer than needed; a record of size 0 ends it. */
+    }
+    free(s);
+}
+
+static void thread_ends(void *data)
+{
+    struct shim_thread *thread = &shim_thread;
+    struct segment *last = thread->segment, *previous = thread->previous;
+    if (!shim_is_owner())
+        return;
+    capture_flush_counters();
+    thread->segment = thread->previous = NULL;
+    if (previous && !previous->pinned)
+        segment_close(previous);
+    if (last && !last->pinned)
+        segment_close(last);
+}
+
+uint64_t capture_next_seq(void)
+{
+    return __atomic_fetch_add(&header->next_seq, 1, __ATOMIC_RELAXED);
+}
+
+static struct segment *segment_switch(size_t need)
+{
+    struct shim_thread *thread = &shim_thread;
+    size_t bytes = thread->segment ? LATER_SEGMENT_BYTES : FIRST_SEGMENT_BYTES;
+    if (need > bytes - sizeof(struct cap_segment))
+        bytes = (need + sizeof(struct cap_segment) + 4095) & ~(size_t)4095;
+    struct segment *fresh = segment_open(bytes);
+    if (!fresh)
+        return NULL;
+    struct segment *oldest = thread->previous;
+    thread->previous = thread->segment;
+    thread->segment = fresh;
+    if (oldest && !oldest->pinned)
+        segment_close(oldest);
+    if (thread_key_valid)
+        pthread_setspecific(thread_key, thread);
+    return fresh;
+}
+
+void *capture_record(uint16_t type, size_t bytes, uint64_t seq, uint64_t tsc)
+{
+    struct shim_thread *thread = &shim_thread;
+    if (!shim_is_recording()) {
+        __atomic_fetch_add(&header->dropped_records, 1, __ATOMIC_RELAXED);
+        return NULL;
+    }
+    bytes = (bytes + 7) & ~(size_t)7;
+    struct segment *s = thread->segment;
+    if (!s || bytes > s->bytes - s->used) {
+        s = bytes <= UINT32_MAX - 8 ? segment_switch(bytes) : NULL;
+        if (!s) {
+            __atomic_fetch_add(&header->dropped_records, 1, __ATOMIC_RELAXED);
+            return NULL;
+        }
+    }
+    struct cap_head *head = (void *)(s->base + s->used);
+    head->type = type;
+    head->scope = thread->scope;
+    head->seq = seq;
+    head->tsc = tsc;
+    thread->open_bytes = (uint32_t)bytes;
+    return head;
+}
+
+void *capture_define(uint16_t type, size_t bytes)
+{
+    return capture_record(type, bytes, capture_next_seq(), now_tsc());
+}
+
+void capture_commit(void *record)
+{
+    struct shim_thread *thread = &shim_thread;
+    struct cap_head *head = record;
+    thread->segment->used += thread->open_bytes;
+    thread->records++;
+    thread->record_bytes += thread->open_bytes;
+    __atomic_store_n(&head->size, thread->open_bytes, __ATOMIC_RELEASE);
+}
+
+void capture_count_hook(unsigned hook)
+{
+    if (hook_calls[hook])
+        __atomic_fetch_add(hook_calls[hook], 1, __ATOMIC_RELAXED);
+}
+
+void capture_count(size_t header_member_offset, uint64_t more)
+{
+    __atomic_fetch_add((uint64_t *)((char *)header + header_member_offset), more, __ATOMIC_RELAXED);
+}
+
+static void calibrate_live(void)
+{
+    __atomic_store_n(&header->tsc_now, now_tsc(), __ATOMIC_RELAXED);
+    __atomic_store_n(&header->mono_now_ns, now_ns(CLOCK_MONOTONIC), __ATOMIC_RELAXED);
+}
+
+void capture_flush_counters(void)
+{
+    struct shim_thread *thread = &shim_thread;
+    CAPTURE_COUNT(wrapped_calls, thread->calls);
+    CAPTURE_COUNT(own_tsc, thread->own_tsc);
+    CAPTURE_COUNT(records, thread->records);
+    CAPTURE_COUNT(record_bytes, thread->record_bytes);
+    thread->calls = thread->own_tsc = thread->records = thread->record_bytes = 0;
+    calibrate_live();
+}
+
+uint64_t capture_tsc_to_ns(uint64_t tsc)
+{
+    return (uint64_t)(((unsigned __int128)tsc * ns_per_tsc_32) >> 32);
+}
+
+uint64_t capture_tsc_to_mono(uint64_t tsc)
+{
+    return header->mono_start_ns + capture_tsc_to_ns(tsc - header->tsc_start);
+}
+
+const char *capture_directory(void)
+{
+    return directory;
+}
+
+void capture_set_state(uint32_t cap_state, const char *reason)
+{
+    if (reason)
+        snprintf(header->reason, sizeof header->reason, "%s", reason);
+    __atomic_store_n(&header->state, cap_state, __ATOMIC_RELEASE);
+}
+
+/* A folder that is ours alone to write capture.bin in. */
+static bool claim_directory(const char *wanted)
+{
+    char base[PATH_MAX];
+    bool existed = false;
+    if (mkdir(wanted, 0700) != 0 && errno != EEXIST)
+        return false;
+    if (!realpath(wanted, base)) /* the program may change its working directory */
+        return false;
+    for (int attempt = 0; attempt < 64; attempt++) {
+        int length;
+        if (attempt == 0)
+            length = snprintf(directory, sizeof directory, "%s", base);
+        else if (attempt == 1)
+            length = snprintf(directory, sizeof directory, "%s/process-%d", base, (int)getpid());
+        else /* the same process again, after exec */
+            length = snprintf(directory, sizeof directory, "%s/process-%d-%d", base, (int)getpid(), attempt);
+        if (length < 0 || (size_t)length >= sizeof directory - 64)
+            return false;
+        if (attempt && mkdir(directory, 0700) != 0 && errno != EEXIST)
+            return false;
+        char path[PATH_MAX + 32];
+        snprintf(path, sizeof path, "%s/capture.bin", directory);
+        existed = false;
+        void *map = map_new_file(path, sizeof(struct cap_header), &existed);
+        if (map) {
+            header = map;
+            return true;
+        }
+        if (!existed)
+            return false;
+    }
+    return false;
+}
+
+static void read_command(char *out, size_t bytes)
+{
+    int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    ssize_t got = read(fd, out, bytes - 2);
+    if (got < 0)
+        out[0] = '\0';
+    close(fd);
+}
+
+/* Half a millisecond is enough to tell ticks from nanoseconds within a few parts in ten thousand. */
+static void measure_tsc(void)
+{
+    uint64_t t0 = now_tsc(), n0 = now_ns(CLOCK_MONOTONIC), t1, n1;
+    do {
+        t1 = now_tsc();
+        n1 = now_ns(CLOCK_MONOTONIC);
+    } while (n1 - n0 < 500000);
+    header->tsc_start = t0;
+    header->mono_start_ns = n0;
+    header->tsc_hz_estimate = (uint64_t)((double)(t1 - t0) * 1e9 / (double)(n1 - n0));
+    ns_per_tsc_32 = (uint64_t)((double)(n1 - n0) / (double)(t1 - t0) * 4294967296.0);
+}
+
+/* Written straight into the first segment: the state is not "recording" yet. */
+static bool write_hooks(void)
+{
+    struct segment *s = segment_open(FIRST_SEGMENT_BYTES);
+    if (!s)
+        return false;
+    s->pinned = true;
+    shim_thread.segment = s;
+    for (unsigned i = 0; i < HOOK_COUNT; i++) {
+        const char *text = hook_symbol(i);
+        size_t length = strlen(text), bytes = (sizeof(struct cap_string) + length + 7) & ~(size_t)7;
+        struct cap_string *name = (void *)(s->base + s->used);
+        name->head = (struct cap_head){0, CAP_STRING, HOOK_NONE, capture_next_seq(), header->tsc_start};
+        name->id = i + 1; /* the first string ids belong to the hooks */
+        name->bytes = (uint32_t)length;
+        memcpy(name + 1, text, length);
+        __atomic_store_n(&name->head.size, (uint32_t)bytes, __ATOMIC_RELEASE);
+        struct cap_hook *hook = (void *)(s->base + s->used + bytes);
+        hook->head = (struct cap_head){0, CAP_HOOK, HOOK_NONE, capture_next_seq(), header->tsc_start};
+        hook->index = i;
+        hook->name = i + 1;
+        hook_calls[i] = &hook->calls;
+        __atomic_store_n(&hook->head.size, (uint32_t)sizeof *hook, __ATOMIC_RELEASE);
+        s->used += bytes + sizeof *hook;
+    }
+    return true;
+}
+
+const char *capture_open(const char *out)
+{
+    char wanted[PATH_MAX];
+    no_header.next_seq = 1;
+    if (out && *out)
+        snprintf(wanted, sizeof wanted, "%s", out);
+    else
+        snprintf(wanted, sizeof wanted, "ops-debug-capture-%d", (int)getpid());
+    if (!claim_directory(wanted)) {
+        measure_tsc();
+        return "the capture directory cannot be made";
+    }
+    header->version = CAP_VERSION;
+    header->header_bytes = sizeof *header;
+    header->pid = (uint32_t)getpid();
+    header->parent_pid = (uint32_t)getppid();
+    header->start_realtime_ns = now_ns(CLOCK_REALTIME);
+    header->next_seq = 1;
+    snprintf(header->shim_version, sizeof header->shim_version, "%s", OPSDEBUG_VERSION);
+    read_command(header->command, sizeof header->command);
+    measure_tsc();
+    calibrate_live();
+    header->state = CAP_RUNNING;
+    thread_key_valid = pthread_key_create(&thread_key, thread_ends) == 0;
+    __atomic_store_n(&header->magic, CAP_MAGIC, __ATOMIC_RELEASE);
+    if (!write_hooks()) {
+        capture_set_state(CAP_STEPPED_ASIDE, "no space for records");
+        return "no space for records";
+    }
+    return NULL;
+}
+
+void capture_close(void)
+{
+    capture_flush_counters();
+    if (header->state == CAP_RUNNING)
+        capture_set_state(CAP_ENDED, NULL);
+    /* Other threads may still be writing, and this one may be asked once more by a later destructor: nothing is
+     * unmapped. Only the space behind the last record is given back, which no living thread of ours needs: its next
+     * record would. So segments stay as they are unless their thread is this one. */
+    struct segment *s = shim_thread.segment;
+    if (s && header != &no_header) {
+        char path[PATH_MAX + 32];
+        segment_path(s->number, path, sizeof path);
+        size_t keep = (s->used + 4095) & ~(size_t)4095;
+        s->bytes = keep < s->bytes ? keep : s->bytes;
+        if (truncate(path, (off_t)s->bytes) != 0)
+            s->bytes = s->used; /* unchanged on disk; simply write no more */
+    }
+}

@@ -1,0 +1,40 @@
+/* capture_write.h - writes the capture of include/opsdebug/capture.h: header, segments, records.
+ *
+ * A record is filled in place in the calling thread's segment, a shared mapping of allocated (never sparse) file space:
+ *     struct cap_x *r = capture_record(CAP_X, sizeof *r + more, seq, tsc);   body is zero, head is filled but for
+ * `size` if (r) { ...; capture_commit(r); } At most one record may be open per thread. NULL means that nothing can be
+ * written (stepped aside, or not recording). A committed record may be patched by the same thread during the same
+ * wrapped call. Thread-safe; never calls into a driver.
+ */
+#ifndef SHIM_CAPTURE_WRITE_H
+#define SHIM_CAPTURE_WRITE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <opsdebug/capture.h>
+
+/* Makes the directory (`out`, or ops-debug-capture-PID when NULL or empty; process-PID in it when another process was
+ * there first), header and the CAP_HOOK records. NULL, or why it failed. Once per process. */
+const char *capture_open(const char *out);
+void capture_close(void); /* counters, calibration, trims the segments; the process is about to end */
+const char *capture_directory(void);
+void capture_set_state(uint32_t cap_state, const char *reason);
+
+uint64_t capture_next_seq(void);
+void *capture_record(uint16_t type, size_t bytes, uint64_t seq, uint64_t tsc);
+void *capture_define(uint16_t type, size_t bytes); /* a record with a seq and time of its own */
+void capture_commit(void *record);
+
+void capture_count_hook(unsigned hook);
+void capture_flush_counters(void); /* the calling thread's counts into the header */
+void capture_count(size_t header_member_offset, uint64_t more);
+#define CAPTURE_COUNT(member, more) capture_count(offsetof(struct cap_header, member), more)
+
+uint64_t capture_tsc_to_ns(uint64_t tsc);
+uint64_t capture_tsc_to_mono(uint64_t tsc); /* a point in time as CLOCK_MONOTONIC ns */
+
+/* Whether a file may grow to `bytes`: beyond RLIMIT_FSIZE the kernel would send SIGXFSZ, which ends the program. */
+int capture_size_allowed(uint64_t bytes);
+
+#endif

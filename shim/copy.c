@@ -1,0 +1,45 @@
+#include "shim/copy.h"
+
+#include "shim/capture_write.h"
+#include "shim/health.h"
+#include "shim/stack.h"
+#include "shim/track.h"
+
+static bool per_thread(const struct call *call)
+{
+    return hook_kind(call->hook) == HOOK_PER_THREAD;
+}
+
+struct cap_copy *copy_record(const struct call *call, const struct cap_copy *facts, CUstream stream)
+{
+    uint32_t stack = stack_here(), stream_id = track_stream_id(stream, per_thread(call));
+    struct cap_copy *record = capture_record(CAP_COPY, sizeof *record, call->seq, call->tsc);
+    if (!record)
+        return NULL;
+    struct cap_head head = record->head;
+    *record = *facts;
+    record->head = head;
+    record->stream = stream_id;
+    record->stack = stack;
+    capture_commit(record);
+    return record;
+}
+
+void copy_before(const struct call *call, CUstream stream, bool asynchronous)
+{
+    if (asynchronous)
+        return;
+    struct tracked_stream *tracked = track_stream(stream, per_thread(call), false);
+    if (tracked)
+        health_before_sync(tracked);
+}
+
+void copy_done(struct cap_copy *record, const struct call *call, CUresult result)
+{
+    if (record) {
+        __atomic_store_n(&record->call_ns, call_real_ns(call), __ATOMIC_RELAXED);
+        __atomic_store_n(&record->result, (int32_t)result, __ATOMIC_RELAXED);
+        if (!record->asynchronous)
+            health_after_sync(result);
+    }
+}

@@ -1,0 +1,175 @@
+#include "shim/damage.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <opsdebug/capture.h>
+
+#include "shim/alloc_table.h"
+#include "shim/capture_write.h"
+#include "shim/driver.h"
+#include "shim/options.h"
+#include "shim/sentinel.h"
+
+enum { RECENT_LAUNCHES = 4096, ARMED_LAUNCHES = 2 };
+
+static struct {
+    uint64_t seq;
+    struct tracked_kernel *kernel;
+} recent[RECENT_LAUNCHES];
+static uint32_t recent_next;
+
+void damage_launched(uint64_t seq, struct tracked_kernel *kernel)
+{
+    uint32_t at = __atomic_fetch_add(&recent_next, 1, __ATOMIC_RELAXED) % RECENT_LAUNCHES;
+    __atomic_store_n(&recent[at].kernel, kernel, __ATOMIC_RELAXED);
+    __atomic_store_n(&recent[at].seq, seq, __ATOMIC_RELAXED);
+}
+
+/* In `check` the guilty launch often had no snapshot. The next launches of the suspects get one. */
+static void arm_suspects(uint64_t from, uint64_t to)
+{
+    for (uint32_t i = 0; i < RECENT_LAUNCHES; i++) {
+        uint64_t seq = __atomic_load_n(&recent[i].seq, __ATOMIC_RELAXED);
+        struct tracked_kernel *kernel = __atomic_load_n(&recent[i].kernel, __ATOMIC_RELAXED);
+        if (kernel && seq >= from && seq < to)
+            __atomic_store_n(&kernel->armed, ARMED_LAUNCHES, __ATOMIC_RELAXED);
+    }
+}
+
+uint64_t damage_clean_bound(const struct tracked_stream *stream, uint64_t upto)
+{
+    uint64_t bound = upto;
+    for (const struct tracked_stream *s = track_first_stream(); s; s = s->next) {
+        uint64_t done = __atomic_load_n(&s->done_seq, __ATOMIC_RELAXED);
+        if (s != stream && s->context == stream->context && !s->gone &&
+            __atomic_load_n(&s->last_launch, __ATOMIC_RELAXED) > done && done < bound)
+            bound = done;
+    }
+    return bound;
+}
+
+/* Work of other streams that was launched after the look may have been the one that did it. */
+static uint64_t seen_bound(const struct check_slot *slot)
+{
+    for (const struct tracked_stream *s = track_first_stream(); s; s = s->next)
+        if (s->id != slot->stream && __atomic_load_n(&s->last_launch, __ATOMIC_RELAXED) > slot->upto_seq)
+            return capture_next_seq();
+    return slot->upto_seq;
+}
+
+static uint8_t expected_byte(uint32_t id, uint64_t address)
+{
+    return (uint8_t)(sentinel_word(id, address & ~UINT64_C(3)) >> (address & 3) * 8);
+}
+
+void damage_found(const struct check_entry *entry, const struct check_subject *subject, const struct check_slot *slot)
+{
+    struct allocation now;
+    uint64_t clean = subject->clean_seq, seen = seen_bound(slot);
+    if (alloc_table_exact(subject->address, &now) && now.id == entry->id && now.clean_seq > clean &&
+        now.clean_seq < slot->upto_seq)
+        clean = now.clean_seq; /* an earlier look was taken in after this one was enqueued */
+    struct cap_damage *record = capture_define(CAP_DAMAGE, sizeof *record);
+    if (record) {
+        uint64_t at = entry->address + entry->first;
+        record->allocation = entry->id;
+        record->tail = subject->tail;
+        record->offset = (int64_t)(at - subject->address);
+        record->length = (uint64_t)entry->last - entry->first + 1;
+        record->clean_seq = clean;
+        record->seen_seq = seen;
+        for (uint32_t i = 0; i < CHECK_FOUND && i < record->length; i++) {
+            record->expected[i] = expected_byte(entry->id, at + i);
+            record->found[i] = entry->found[i];
+        }
+        capture_commit(record);
+    }
+    arm_suspects(clean, seen);
+}
+
+void damage_checked(uint64_t upto_seq, uint32_t redzones, uint32_t damaged)
+{
+    CAPTURE_COUNT(sentinel_checks, redzones);
+    struct cap_checked *record = capture_define(CAP_CHECKED, sizeof *record);
+    if (!record)
+        return;
+    record->upto_seq = upto_seq;
+    record->redzones = redzones;
+    record->damaged = damaged;
+    capture_commit(record);
+}
+
+struct copying {
+    uint32_t context, count, capacity;
+    struct allocation *found;
+};
+
+static void collect(const struct allocation *a, void *data)
+{
+    struct copying *c = data;
+    if (a->context != c->context || (!a->head && !a->tail) || a->kind == CAP_ALLOC_ASYNC || a->kind == CAP_ALLOC_POOL)
+        return;
+    if (c->count == c->capacity) {
+        uint32_t capacity = c->capacity ? c->capacity * 2 : 64;
+        struct allocation *more = realloc(c->found, capacity * sizeof *more);
+        if (!more)
+            return;
+        c->found = more;
+        c->capacity = capacity;
+    }
+    c->found[c->count++] = *a;
+}
+
+/* Compares one redzone on the host and puts the pattern back where it is damaged. 1: damaged. */
+static uint32_t look_at(struct device_work *work, const struct allocation *a, bool tail, uint64_t upto)
+{
+    uint8_t bytes[16384];
+    struct check_entry entry = {.id = a->id, .address = tail ? a->address + a->bytes : a->address - a->head};
+    struct check_subject subject = {a->address, a->bytes, tail, a->clean_seq};
+    struct check_slot slot = {.upto_seq = upto};
+    entry.bytes = tail ? a->tail : a->head;
+    if (!entry.bytes || entry.bytes > sizeof bytes ||
+        driver.cuMemcpyDtoHAsync_v2(bytes, entry.address, entry.bytes, work->stream) != CUDA_SUCCESS ||
+        driver.cuStreamSynchronize(work->stream) != CUDA_SUCCESS)
+        return 0;
+    bool damaged = false;
+    for (uint32_t i = 0; i < entry.bytes; i++)
+        if (bytes[i] != expected_byte(a->id, entry.address + i)) {
+            entry.first = damaged ? entry.first : i;
+            entry.last = i;
+            damaged = true;
+        }
+    if (!damaged)
+        return 0;
+    memcpy(entry.found, bytes + entry.first,
+           entry.bytes - entry.first < CHECK_FOUND ? entry.bytes - entry.first : CHECK_FOUND);
+    damage_found(&entry, &subject, &slot);
+    for (uint32_t i = entry.first; i <= entry.last; i++)
+        bytes[i] = expected_byte(a->id, entry.address + i);
+    if (driver.cuMemcpyHtoDAsync_v2 &&
+        driver.cuMemcpyHtoDAsync_v2(entry.address + entry.first, bytes + entry.first, entry.last - entry.first + 1,
+                                    work->stream) == CUDA_SUCCESS)
+        driver.cuStreamSynchronize(work->stream);
+    return 1;
+}
+
+void damage_look_by_copy(struct device_work *work)
+{
+    struct copying c = {.context = work->context->id};
+    if (!driver.cuMemcpyDtoHAsync_v2 || !driver.cuStreamSynchronize)
+        return;
+    uint64_t upto = capture_next_seq();
+    uint32_t redzones = 0, damaged = 0;
+    alloc_table_each(collect, &c);
+    CUstreamCaptureMode mode = device_relax();
+    for (uint32_t i = 0; i < c.count; i++) {
+        damaged += look_at(work, &c.found[i], false, upto) + look_at(work, &c.found[i], true, upto);
+        redzones += (c.found[i].head != 0) + (c.found[i].tail != 0);
+        alloc_table_set_clean(c.found[i].address, c.found[i].id, upto);
+    }
+    device_unrelax(mode);
+    free(c.found);
+    if (redzones)
+        damage_checked(upto, redzones, damaged);
+}

@@ -1,0 +1,21 @@
+/* damage.h - what is known about damaged redzones: windows, records, and the fallback that looks by copies. */
+#ifndef SHIM_DAMAGE_H
+#define SHIM_DAMAGE_H
+
+#include "shim/device_work.h"
+#include "shim/sentinel_slots.h"
+
+/* A look on `stream` at `upto` orders only that stream's work. The seq below which all work of the context is complete
+ * then. */
+uint64_t damage_clean_bound(const struct tracked_stream *stream, uint64_t upto);
+void damage_found(const struct check_entry *entry, const struct check_subject *subject, const struct check_slot *slot);
+void damage_checked(uint64_t upto_seq, uint32_t redzones, uint32_t damaged);
+
+/* Copies every redzone of the context to the host and compares there. Waits for our stream only: call it when the
+ * program's work is complete. */
+void damage_look_by_copy(struct device_work *work);
+
+/* The kernels of the newest launches, so that those in a window can be watched more closely. */
+void damage_launched(uint64_t seq, struct tracked_kernel *kernel);
+
+#endif

@@ -1,0 +1,180 @@
+#include "shim/device_work.h"
+
+#include <stdlib.h>
+
+#include <opsdebug/capture.h>
+
+#include "shim/driver.h"
+#include "shim/options.h"
+#include "shim/sentinel_slots.h"
+#include "shim/shim.h"
+#include "shim/timing.h"
+
+enum { WORK_NONE, WORK_MAKING, WORK_READY, WORK_FAILED };
+enum { PROGRESS_WORDS = 1024 };
+
+/* check.ptx, as bytes (build.mk). Text, so that any driver from CUDA 9 on can translate it for any device. */
+static const char check_ptx[] = {
+#include "shim/check_ptx.inc"
+    , '\0'};
+
+static int captures_active;
+
+CUstreamCaptureMode device_relax(void)
+{
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    if (!driver.cuThreadExchangeStreamCaptureMode || driver.cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS)
+        return CU_STREAM_CAPTURE_MODE_RELAXED;
+    return mode;
+}
+
+void device_unrelax(CUstreamCaptureMode before)
+{
+    if (driver.cuThreadExchangeStreamCaptureMode && before != CU_STREAM_CAPTURE_MODE_RELAXED)
+        driver.cuThreadExchangeStreamCaptureMode(&before);
+}
+
+void device_capture_began(void)
+{
+    __atomic_fetch_add(&captures_active, 1, __ATOMIC_ACQ_REL);
+}
+
+void device_capture_ended(void)
+{
+    __atomic_fetch_sub(&captures_active, 1, __ATOMIC_ACQ_REL);
+}
+
+bool device_stream_captures(const struct tracked_stream *stream)
+{
+    if (__atomic_load_n(&captures_active, __ATOMIC_ACQUIRE) <= 0)
+        return false;
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    /* For the legacy stream the question itself fails (STREAM_CAPTURE_IMPLICIT) while another stream captures: whatever
+     * cannot be told is treated as capturing. */
+    return !driver.cuStreamIsCapturing || driver.cuStreamIsCapturing(stream->handle, &status) != CUDA_SUCCESS ||
+           status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+bool device_stream_free(const struct tracked_stream *stream)
+{
+    if (device_stream_captures(stream))
+        return false;
+    return options.preset == PRESET_DEEP || !__atomic_load_n(&stream->timing_pair, __ATOMIC_RELAXED);
+}
+
+void *device_host_memory(size_t bytes, CUdeviceptr *device_address)
+{
+    void *host = NULL;
+    if (!driver.cuMemHostAlloc || !driver.cuMemHostGetDevicePointer_v2 ||
+        driver.cuMemHostAlloc(&host, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP) != CUDA_SUCCESS)
+        return NULL;
+    if (driver.cuMemHostGetDevicePointer_v2(device_address, host, 0) != CUDA_SUCCESS) {
+        if (driver.cuMemFreeHost)
+            driver.cuMemFreeHost(host);
+        return NULL;
+    }
+    return host;
+}
+
+static bool load_kernels(struct device_work *work)
+{
+    CUmodule module;
+    int registers;
+    if (!driver.cuModuleLoadData || !driver.cuModuleGetFunction || !driver.cuLaunchKernel ||
+        driver.cuModuleLoadData(&module, check_ptx) != CUDA_SUCCESS ||
+        driver.cuModuleGetFunction(&work->check, module, "opsdebug_check") != CUDA_SUCCESS ||
+        driver.cuModuleGetFunction(&work->fill, module, "opsdebug_fill") != CUDA_SUCCESS) {
+        work->check = work->fill = NULL;
+        return false;
+    }
+    /* Under lazy loading (the default since CUDA 12) the code comes with the first use; a question counts as one. */
+    if (driver.cuFuncGetAttribute) {
+        driver.cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, work->check);
+        driver.cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, work->fill);
+    }
+    return true;
+}
+
+static struct device_work *make(struct tracked_context *context)
+{
+    struct device_work *work = calloc(1, sizeof *work);
+    if (!work)
+        return NULL;
+    work->context = context;
+    if (!driver.cuStreamCreate || driver.cuStreamCreate(&work->stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS) {
+        free(work);
+        return NULL;
+    }
+    work->progress_host = device_host_memory(PROGRESS_WORDS * sizeof(uint32_t), &work->progress_device);
+    work->progress_used = calloc(PROGRESS_WORDS, 1);
+    if (!work->progress_host || !work->progress_used)
+        shim_note(CAP_NOTE_LOST, "no mapped host memory: no snapshots in context %u", context->id);
+    if (options.sentinels != SENTINELS_OFF) {
+        if (!load_kernels(work))
+            shim_note(CAP_NOTE_LOST,
+                      "the check kernel cannot be loaded in context %u: redzones are looked at by copies", context->id);
+        work->slots = sentinel_slots_make();
+    }
+    if (options.times)
+        timing_prepare(work);
+    return work;
+}
+
+void device_work_make(struct tracked_context *context)
+{
+    int none = WORK_NONE;
+    if (__atomic_load_n(&context->work_state, __ATOMIC_ACQUIRE) != WORK_NONE || !shim_device_usable())
+        return;
+    if (options.sentinels == SENTINELS_OFF && !options.times && options.snapshots_first == 0)
+        return;
+    if (!__atomic_compare_exchange_n(&context->work_state, &none, WORK_MAKING, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE))
+        return;
+    CUstreamCaptureMode mode = device_relax();
+    struct device_work *work = make(context);
+    device_unrelax(mode);
+    if (!work)
+        shim_note(CAP_NOTE_LOST, "no stream of our own in context %u: no checks, snapshots or times", context->id);
+    __atomic_store_n(&context->work, work, __ATOMIC_RELEASE);
+    __atomic_store_n(&context->work_state, work ? WORK_READY : WORK_FAILED, __ATOMIC_RELEASE);
+}
+
+struct device_work *device_work(struct tracked_context *context)
+{
+    if (!context || !shim_device_usable() || __atomic_load_n(&context->gone, __ATOMIC_ACQUIRE) ||
+        __atomic_load_n(&context->work_state, __ATOMIC_ACQUIRE) != WORK_READY)
+        return NULL;
+    return context->work;
+}
+
+bool device_mark(struct device_work *work, struct tracked_stream *stream, struct progress_mark *out)
+{
+    if (!work->progress_host || !work->progress_used || !driver.cuMemsetD32Async)
+        return false;
+    static uint32_t next;
+    uint32_t start = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED);
+    for (uint32_t i = 0; i < PROGRESS_WORDS; i++) {
+        uint32_t at = (start + i) % PROGRESS_WORDS;
+        if (__atomic_exchange_n(&work->progress_used[at], 1, __ATOMIC_ACQ_REL))
+            continue;
+        *out = (struct progress_mark){&work->progress_host[at], work};
+        *out->word = 0;
+        if (driver.cuMemsetD32Async(work->progress_device + at * sizeof(uint32_t), 1, 1, stream->handle) ==
+            CUDA_SUCCESS)
+            return true;
+        device_mark_release(out);
+        return false;
+    }
+    return false;
+}
+
+bool device_reached(const struct progress_mark *mark)
+{
+    return __atomic_load_n(mark->word, __ATOMIC_ACQUIRE) != 0;
+}
+
+void device_mark_release(struct progress_mark *mark)
+{
+    size_t at = (size_t)(mark->word - mark->work->progress_host);
+    __atomic_store_n(&mark->work->progress_used[at], 0, __ATOMIC_RELEASE);
+}

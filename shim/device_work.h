@@ -1,0 +1,57 @@
+/* device_work.h - what the shim keeps in each context for its own work: a stream, its kernels, mapped host memory.
+ *
+ * Made when a context is first seen current, and not later: loading a module beside a spinning kernel can deadlock. No
+ * thread waits for another one here; who comes while it is being made does without.
+ */
+#ifndef SHIM_DEVICE_WORK_H
+#define SHIM_DEVICE_WORK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shim/track.h"
+
+struct sentinel_slots;
+struct timing_pool;
+
+struct device_work {
+    struct tracked_context *context;
+    CUstream stream;                  /* non-blocking, ours */
+    CUfunction check, fill;           /* NULL: loading failed, copies on the host instead */
+    struct sentinel_slots *slots;     /* of sentinel.c */
+    struct timing_pool *times;        /* of timing.c */
+    volatile uint32_t *progress_host; /* words that streams write when they get there, in mapped host memory */
+    CUdeviceptr progress_device;
+    uint8_t *progress_used; /* atomic flags, one per word */
+};
+
+void device_work_make(struct tracked_context *context);           /* the context is current */
+struct device_work *device_work(struct tracked_context *context); /* NULL: not there, or the device is lost */
+
+/* Driver calls that a stream capture in global mode forbids to every thread are allowed between these two. */
+CUstreamCaptureMode device_relax(void);
+void device_unrelax(CUstreamCaptureMode before);
+
+/* Pinned host memory that the device can write, NULL when there is none. */
+void *device_host_memory(size_t bytes, CUdeviceptr *device_address);
+
+/* A stream that is being captured must see nothing of ours; so must the legacy stream while another one is captured. */
+void device_capture_began(void);
+void device_capture_ended(void);
+bool device_stream_captures(const struct tracked_stream *stream);
+
+/* May something of ours be put into the stream now? Not while it is captured, and (but for `deep`) not between a pair
+ * of the program's timing events. */
+bool device_stream_free(const struct tracked_stream *stream);
+
+/* Progress marks: the stream will write a word when everything before it is done. No order between marks is assumed, so
+ * threads may share a stream. False: none is free, or the driver refused. */
+struct progress_mark {
+    volatile uint32_t *word;
+    struct device_work *work;
+};
+bool device_mark(struct device_work *work, struct tracked_stream *stream, struct progress_mark *out);
+bool device_reached(const struct progress_mark *mark);
+void device_mark_release(struct progress_mark *mark);
+
+#endif

@@ -1,0 +1,323 @@
+#include "shim/doors.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "shim/call.h"
+#include "shim/hooks.h"
+#include "shim/libc_symbols.h"
+#include "shim/thread.h"
+
+/* What the assembly below gets in rax and rdx. */
+struct answer {
+    void *function;
+    uintptr_t ours; /* 0: not ours, jump to the next dlsym with everything as it was */
+};
+
+typedef void *dlsym_function(void *handle, const char *symbol);
+typedef void *dlvsym_function(void *handle, const char *symbol, const char *version);
+
+/* Internal names for the assembly; hidden, so that no GOT entry lies between. */
+struct answer doors_answer(void *handle, const char *symbol, const char *version) __attribute__((visibility("hidden")));
+dlsym_function *doors_next_dlsym(void) __attribute__((visibility("hidden")));
+dlvsym_function *doors_next_dlvsym(void) __attribute__((visibility("hidden")));
+
+/* dlsym and dlvsym: ask doors_answer; when the name is not ours, jump (not call) to the next one, so that the return
+ * address on the stack is the caller's and RTLD_NEXT keeps its meaning. gcc 12 has no musttail, and -O0 or ASan builds
+ * would not turn a return into a jump. Both symbol versions are exported: 2.2.5 is what older programs and tools ask
+ * dlvsym for. */
+#define DOOR(name, next)                                                                                               \
+    __asm__(".text\n"                                                                                                  \
+            ".globl opsdebug_" name "\n"                                                                               \
+            ".hidden opsdebug_" name "\n"                                                                              \
+            ".type opsdebug_" name ", @function\n"                                                                     \
+            "opsdebug_" name ":\n"                                                                                     \
+            ".cfi_startproc\n"                                                                                         \
+            "endbr64\n"                                                                                                \
+            "pushq %rdi\n.cfi_adjust_cfa_offset 8\n"                                                                   \
+            "pushq %rsi\n.cfi_adjust_cfa_offset 8\n"                                                                   \
+            "pushq %rdx\n.cfi_adjust_cfa_offset 8\n"                                                                   \
+            "call doors_answer\n"                                                                                      \
+            "testq %rdx, %rdx\n"                                                                                       \
+            "jnz 1f\n"                                                                                                 \
+            "call " next "\n"                                                                                          \
+            "popq %rdx\n.cfi_adjust_cfa_offset -8\n"                                                                   \
+            "popq %rsi\n.cfi_adjust_cfa_offset -8\n"                                                                   \
+            "popq %rdi\n.cfi_adjust_cfa_offset -8\n"                                                                   \
+            "jmp *%rax\n"                                                                                              \
+            ".cfi_adjust_cfa_offset 24\n"                                                                              \
+            "1: addq $24, %rsp\n.cfi_adjust_cfa_offset -24\n"                                                          \
+            "ret\n"                                                                                                    \
+            ".cfi_endproc\n"                                                                                           \
+            ".size opsdebug_" name ", .-opsdebug_" name "\n"                                                           \
+            ".globl opsdebug_" name "_225\n"                                                                           \
+            ".set opsdebug_" name "_225, opsdebug_" name "\n"                                                          \
+            ".type opsdebug_" name "_225, @function\n"                                                                 \
+            ".globl opsdebug_" name "_234\n"                                                                           \
+            ".set opsdebug_" name "_234, opsdebug_" name "\n"                                                          \
+            ".type opsdebug_" name "_234, @function\n"                                                                 \
+            ".symver opsdebug_" name "_225, " name "@GLIBC_2.2.5, remove\n"                                            \
+            ".symver opsdebug_" name "_234, " name "@@GLIBC_2.34, remove\n")
+
+DOOR("dlsym", "doors_next_dlsym");
+DOOR("dlvsym", "doors_next_dlvsym");
+
+enum { NAMES_MAX = 64, NAME_BYTES = 64 };
+struct name_list {
+    char names[NAMES_MAX][NAME_BYTES];
+    unsigned reserved, count; /* count: how many are readable */
+};
+static struct name_list unknown_names, newer_names;
+
+static void name_list_add(struct name_list *list, const char *name)
+{
+    unsigned have = __atomic_load_n(&list->count, __ATOMIC_ACQUIRE);
+    for (unsigned i = 0; i < have; i++)
+        if (strncmp(list->names[i], name, NAME_BYTES - 1) == 0)
+            return;
+    unsigned at = __atomic_fetch_add(&list->reserved, 1, __ATOMIC_RELAXED);
+    if (at >= NAMES_MAX)
+        return;
+    strncpy(list->names[at], name, NAME_BYTES - 1);
+    /* Two threads may finish out of order; then the list ends early until the next one. Good enough for a note. */
+    __atomic_store_n(&list->count, at + 1, __ATOMIC_RELEASE);
+}
+
+static const char *name_list_next(const struct name_list *list, unsigned *cursor)
+{
+    return *cursor < __atomic_load_n(&list->count, __ATOMIC_ACQUIRE) ? list->names[(*cursor)++] : NULL;
+}
+
+const char *doors_unknown_name(unsigned *cursor)
+{
+    return name_list_next(&unknown_names, cursor);
+}
+
+const char *doors_newer_name(unsigned *cursor)
+{
+    return name_list_next(&newer_names, cursor);
+}
+
+/* The driver's functions that cuda.h declares: made from the header by build.mk, sorted. */
+static const char *const header_names[] = {
+#include "shim/cuda_names.inc"
+};
+
+static bool header_declares(const char *name)
+{
+    size_t low = 0, high = sizeof header_names / sizeof *header_names;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        int order = strcmp(name, header_names[middle]);
+        if (order == 0)
+            return true;
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return false;
+}
+
+static void *libc_dlsym(void)
+{
+    static void *cached;
+    void *found = __atomic_load_n(&cached, __ATOMIC_ACQUIRE);
+    if (!found) {
+        found = libc_symbols_find("dlsym");
+        __atomic_store_n(&cached, found, __ATOMIC_RELEASE);
+    }
+    return found;
+}
+
+static void *no_symbol(void *handle, const char *symbol)
+{
+    return NULL;
+}
+
+static void *no_versioned_symbol(void *handle, const char *symbol, const char *version)
+{
+    return NULL;
+}
+
+dlsym_function *doors_next_dlsym(void)
+{
+    static dlsym_function *cached;
+    dlsym_function *next = __atomic_load_n(&cached, __ATOMIC_ACQUIRE);
+    if (!next) {
+        /* A second preloaded tool may hook dlsym as well: take what follows us, which is libc's when there is none. */
+        dlsym_function *libc = (dlsym_function *)libc_dlsym();
+        next = libc ? (dlsym_function *)libc(RTLD_NEXT, "dlsym") : NULL;
+        if (!next)
+            next = libc ? libc : no_symbol;
+        __atomic_store_n(&cached, next, __ATOMIC_RELEASE);
+    }
+    return next;
+}
+
+dlvsym_function *doors_next_dlvsym(void)
+{
+    static dlvsym_function *cached;
+    dlvsym_function *next = __atomic_load_n(&cached, __ATOMIC_ACQUIRE);
+    if (!next) {
+        dlsym_function *libc = (dlsym_function *)libc_dlsym();
+        next = libc ? (dlvsym_function *)libc(RTLD_NEXT, "dlvsym") : NULL;
+        if (!next)
+            next = (dlvsym_function *)libc_symbols_find("dlvsym");
+        if (!next)
+            next = no_versioned_symbol;
+        __atomic_store_n(&cached, next, __ATOMIC_RELEASE);
+    }
+    return next;
+}
+
+void *doors_real_dlsym(void *handle, const char *symbol)
+{
+    shim_thread.inside++;
+    void *found = doors_next_dlsym()(handle, symbol);
+    shim_thread.inside--;
+    return found;
+}
+
+static bool soname_starts(const struct link_map *map, const char *prefix)
+{
+    const char *strings = NULL;
+    size_t soname = 0;
+    for (const ElfW(Dyn) *d = map->l_ld; d && d->d_tag != DT_NULL; d++) {
+        if (d->d_tag == DT_STRTAB)
+            strings = (const char *)d->d_un.d_ptr;
+        else if (d->d_tag == DT_SONAME)
+            soname = d->d_un.d_val;
+    }
+    if (strings && soname && strncmp(strings + soname, prefix, strlen(prefix)) == 0)
+        return true;
+    const char *slash = map->l_name ? strrchr(map->l_name, '/') : NULL;
+    const char *base = slash ? slash + 1 : map->l_name;
+    return base && strncmp(base, prefix, strlen(prefix)) == 0;
+}
+
+/* Whether `function` lies in the driver or in cudart. Another library may have a function of the same name. */
+static bool belongs(void *function, bool runtime)
+{
+    Dl_info info;
+    struct link_map *map = NULL;
+    if (!dladdr1(function, &info, (void **)&map, RTLD_DL_LINKMAP) || !map)
+        return false;
+    return soname_starts(map, runtime ? "libcudart" : "libcuda.so");
+}
+
+void *doors_library_symbol(bool runtime, const char *symbol)
+{
+    static const char *const driver[] = {"libcuda.so.1", "libcuda.so"};
+    static const char *const cudart[] = {"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0"};
+    const char *const *names = runtime ? cudart : driver;
+    unsigned count = runtime ? 3 : 2;
+    void *found = NULL;
+    shim_thread.inside++;
+    for (unsigned i = 0; i < count && !found; i++) {
+        void *handle = dlopen(names[i], RTLD_LAZY | RTLD_NOLOAD);
+        if (!handle)
+            continue;
+        found = ((dlsym_function *)libc_dlsym())(handle, symbol);
+        dlclose(handle); /* only our reference; whoever loaded it keeps it */
+    }
+    shim_thread.inside--;
+    return found;
+}
+
+/* dlsym and dlvsym. `version` is whatever register rdx held for dlsym, and is not looked at: a CUDA function has no
+ * version. */
+struct answer doors_answer(void *handle, const char *symbol, const char *version)
+{
+    struct answer not_ours = {NULL, 0};
+    if (!symbol || symbol[0] != 'c' || symbol[1] != 'u' || shim_thread.inside)
+        return not_ours;
+    /* RTLD_NEXT is what interposers ask with: the answer depends on who asks, and must not lead back to us. */
+    if (handle == RTLD_NEXT)
+        return not_ours;
+    enum hook hook = hook_by_symbol(symbol);
+    if (hook == HOOK_NONE)
+        return not_ours;
+    bool runtime = hook_kind(hook) == HOOK_RUNTIME;
+    void *real = doors_real_dlsym(handle, symbol);
+    if (!real)
+        return (struct answer){NULL, 1};
+    if (real == hook_wrapper(hook)) /* the global scope finds our own export: is there a real one behind it? */
+        return (struct answer){hook_exists(hook) ? real : NULL, 1};
+    if (!belongs(real, runtime))
+        return (struct answer){real, 1};
+    hook_learn(hook, real);
+    return (struct answer){hook_wrapper(hook), 1};
+}
+
+typedef CUresult resolver(const char *name, void **function, int version, cuuint64_t flags);
+
+/* The wrapper for what the real cuGetProcAddress returned, or that itself.
+ *
+ * A driver's answer need not be the address that dlsym gives. But when the resolver, asked with the version of our row,
+ * says the same address as to the program, it is the very function that our wrapper is written for. When it differs,
+ * the program asked for something newer than we know ("requires newer driver" if it were replaced): it gets the real
+ * one, unwatched. */
+static void *substitute(resolver *real, const char *name, void *function, int version, cuuint64_t flags)
+{
+    int since = 0;
+    enum hook hook = hook_by_request(name, version, flags, &since);
+    if (hook == HOOK_NONE) {
+        if (!header_declares(name))
+            name_list_add(&unknown_names, name);
+        return function;
+    }
+    void *ours = function;
+    if (hook_known(hook) != function) {
+        shim_thread.inside++;
+        CUresult result = real(name, &ours, since, flags);
+        shim_thread.inside--;
+        if (result != CUDA_SUCCESS || ours != function) {
+            name_list_add(&newer_names, name);
+            return function;
+        }
+    }
+    if (function == hook_wrapper(hook))
+        return function;
+    hook_learn(hook, function);
+    return hook_wrapper(hook);
+}
+
+static CUresult resolve_v1(const char *name, void **function, int version, cuuint64_t flags)
+{
+    return REAL(cuGetProcAddress, HOOK_cuGetProcAddress)(name, function, version, flags);
+}
+
+static CUresult resolve_v2(const char *name, void **function, int version, cuuint64_t flags)
+{
+    CUdriverProcAddressQueryResult status;
+    return REAL(cuGetProcAddress_v2, HOOK_cuGetProcAddress_v2)(name, function, version, flags, &status);
+}
+
+CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags)
+{
+    if (shim_thread.inside)
+        return PASS(cuGetProcAddress, HOOK_cuGetProcAddress)(symbol, pfn, cudaVersion, flags);
+    shim_thread.inside++;
+    CUresult result = REAL(cuGetProcAddress, HOOK_cuGetProcAddress)(symbol, pfn, cudaVersion, flags);
+    shim_thread.inside--;
+    if (result == CUDA_SUCCESS && symbol && pfn && *pfn)
+        *pfn = substitute(resolve_v1, symbol, *pfn, cudaVersion, flags);
+    return result;
+}
+
+CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags,
+                             CUdriverProcAddressQueryResult *symbolStatus)
+{
+    if (shim_thread.inside)
+        return PASS(cuGetProcAddress_v2, HOOK_cuGetProcAddress_v2)(symbol, pfn, cudaVersion, flags, symbolStatus);
+    shim_thread.inside++;
+    CUresult result =
+        REAL(cuGetProcAddress_v2, HOOK_cuGetProcAddress_v2)(symbol, pfn, cudaVersion, flags, symbolStatus);
+    shim_thread.inside--;
+    if (result == CUDA_SUCCESS && symbol && pfn && *pfn)
+        *pfn = substitute(resolve_v2, symbol, *pfn, cudaVersion, flags);
+    return result;
+}

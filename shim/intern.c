@@ -1,0 +1,94 @@
+#include "shim/intern.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "common/hash.h"
+#include "common/map.h"
+#include "shim/capture_write.h"
+#include "shim/hooks.h"
+
+struct table {
+    struct map ids; /* hash to id */
+    uint32_t last;
+};
+
+/* The lock is held while the definition is written (into this thread's own segment, no system call but when that is
+ * full), so that nobody can use an id that is not defined yet. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct table strings = {.last = HOOK_COUNT}; /* the names of hooks come first, see capture_write.c */
+static struct table stacks, configs;
+
+static uint32_t known(const struct table *table, uint64_t hash)
+{
+    uint64_t id;
+    return map_get(&table->ids, hash, &id) ? (uint32_t)id : 0;
+}
+
+uint32_t intern_new_id(enum intern_space space)
+{
+    static uint32_t last[INTERN_SPACES];
+    return __atomic_add_fetch(&last[space], 1, __ATOMIC_RELAXED);
+}
+
+uint32_t intern_string(const char *text)
+{
+    if (!text || !*text)
+        return 0;
+    size_t bytes = strlen(text);
+    uint64_t hash = hash_bytes64(text, bytes);
+    pthread_mutex_lock(&lock);
+    uint32_t id = known(&strings, hash);
+    struct cap_string *record = id ? NULL : capture_define(CAP_STRING, sizeof *record + bytes);
+    if (record) {
+        id = ++strings.last;
+        record->id = id;
+        record->bytes = (uint32_t)bytes;
+        memcpy(record + 1, text, bytes);
+        capture_commit(record);
+        map_put(&strings.ids, hash, id);
+    }
+    pthread_mutex_unlock(&lock);
+    return id;
+}
+
+uint32_t intern_stack(const uint64_t *frames, uint32_t count)
+{
+    if (!count)
+        return 0;
+    uint64_t hash = hash_bytes64(frames, count * sizeof *frames);
+    pthread_mutex_lock(&lock);
+    uint32_t id = known(&stacks, hash);
+    struct cap_stack *record = id ? NULL : capture_define(CAP_STACK, sizeof *record + count * sizeof *frames);
+    if (record) {
+        id = ++stacks.last;
+        record->id = id;
+        record->count = count;
+        memcpy(record + 1, frames, count * sizeof *frames);
+        capture_commit(record);
+        map_put(&stacks.ids, hash, id);
+    }
+    pthread_mutex_unlock(&lock);
+    return id;
+}
+
+uint32_t intern_config(const uint32_t grid[3], const uint32_t block[3], uint32_t dynamic_shared_bytes, uint32_t flags)
+{
+    uint32_t key[8] = {grid[0], grid[1], grid[2], block[0], block[1], block[2], dynamic_shared_bytes, flags};
+    uint64_t hash = hash_bytes64(key, sizeof key);
+    pthread_mutex_lock(&lock);
+    uint32_t id = known(&configs, hash);
+    struct cap_config *record = id ? NULL : capture_define(CAP_CONFIG, sizeof *record);
+    if (record) {
+        id = ++configs.last;
+        record->id = id;
+        record->flags = flags;
+        memcpy(record->grid, grid, sizeof record->grid);
+        memcpy(record->block, block, sizeof record->block);
+        record->dynamic_shared_bytes = dynamic_shared_bytes;
+        capture_commit(record);
+        map_put(&configs.ids, hash, id);
+    }
+    pthread_mutex_unlock(&lock);
+    return id;
+}

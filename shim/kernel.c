@@ -1,0 +1,390 @@
+/* kernel.c - the part of track.h that knows modules and kernels. */
+#include "shim/track.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <opsdebug/capture.h>
+
+#include "common/fatbin.h"
+#include "common/map.h"
+#include "shim/alloc_table.h"
+#include "shim/blob.h"
+#include "shim/capture_write.h"
+#include "shim/driver.h"
+#include "shim/intern.h"
+#include "shim/options.h"
+#include "shim/shim.h"
+
+enum { IMAGE_BYTES_MAX = 256 << 20, PARAMS_MAX = 4096 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct map modules, kernels;
+static uint64_t generation = 1;
+
+/* A launch loop calls few kernels: a small direct-mapped memory of the thread's own spares it the lock. */
+enum { RECENT = 16 };
+static __thread struct {
+    uint64_t generation, handle;
+    struct tracked_kernel *kernel;
+} recent[RECENT] __attribute__((tls_model("initial-exec")));
+
+/* The driver takes a bare pointer; how long the image is says the image itself. 0: not recognised. */
+static uint64_t image_size(const void *image, uint32_t *kind)
+{
+    const unsigned char *bytes = image;
+    *kind = CAP_MODULE_UNKNOWN;
+    uint64_t size = 0;
+    if (memcmp(bytes, ELFMAG, SELFMAG) == 0) {
+        const Elf64_Ehdr *elf = image;
+        *kind = CAP_MODULE_CUBIN;
+        if (elf->e_ident[EI_CLASS] != ELFCLASS64)
+            return 0;
+        /* Sections may end behind both tables; the table of section headers is last in what nvcc writes. */
+        uint64_t sections = elf->e_shoff + (uint64_t)elf->e_shnum * elf->e_shentsize;
+        uint64_t segments = elf->e_phoff + (uint64_t)elf->e_phnum * elf->e_phentsize;
+        return sections > segments ? sections : segments;
+    }
+    if ((size = fatbin_data_size(image))) {
+        *kind = CAP_MODULE_FATBIN;
+        return size;
+    }
+    /* Text: PTX starts with a comment, white space or a directive. */
+    if (*bytes == '/' || *bytes == '.' || *bytes == '\n' || *bytes == ' ' || *bytes == '\t' || *bytes == '\r') {
+        *kind = CAP_MODULE_PTX;
+        return strlen(image) + 1;
+    }
+    return 0;
+}
+
+/* The data behind a fat binary wrapper (the form that nvcc's host code hands over). */
+static const void *unwrap(const void *image)
+{
+    struct wrapper {
+        uint32_t magic, version;
+        const void *data;
+    } wrapper;
+    memcpy(&wrapper, image, sizeof wrapper.magic);
+    if (wrapper.magic != FATBIN_MAGIC)
+        return image;
+    memcpy(&wrapper, image, sizeof wrapper);
+    return wrapper.data;
+}
+
+static void read_image(struct tracked_module *module, struct cap_module *facts, const void *image)
+{
+    uint64_t size;
+    uint32_t kind;
+    image = unwrap(image);
+    if (!image || !(size = image_size(image, &kind)))
+        return;
+    module->kind = facts->kind = kind;
+    facts->image_bytes = size;
+    if (size > IMAGE_BYTES_MAX) {
+        shim_note(CAP_NOTE_LOST, "the image of module %u is too large to be kept (%llu bytes)", module->id,
+                  (unsigned long long)size);
+        return;
+    }
+    struct hash128 hash = blob_put_copy(image, size);
+    facts->hash_low = hash.low;
+    facts->hash_high = hash.high;
+    if (kind == CAP_MODULE_PTX)
+        ptx_scan_text(image, size, &module->scan);
+    else if (kind == CAP_MODULE_FATBIN) {
+        char *text = NULL;
+        size_t bytes = 0;
+        struct diag diag;
+        if (fatbin_ptx(image, size, 0, &text, &bytes, &diag) == STATUS_OK)
+            ptx_scan_text(text, bytes, &module->scan);
+        free(text);
+    }
+}
+
+struct tracked_module *track_module_loaded(uint64_t handle, bool library, const void *image, const char *file)
+{
+    struct tracked_module *module = calloc(1, sizeof *module);
+    if (!module)
+        return NULL;
+    const struct tracked_context *context = track_current_context();
+    module->handle = handle;
+    module->library = library;
+    module->id = intern_new_id(INTERN_MODULE);
+    module->context = context && !library ? context->id : 0;
+    struct cap_module facts = {0};
+    uint32_t name = intern_string(file);
+    if (image)
+        read_image(module, &facts, image);
+    struct cap_module *record = capture_define(CAP_MODULE, sizeof *record);
+    if (record) {
+        facts.head = record->head;
+        *record = facts;
+        record->id = module->id;
+        record->context = module->context;
+        record->file = name;
+        record->handle = handle;
+        capture_commit(record);
+    }
+    pthread_mutex_lock(&lock);
+    map_put(&modules, handle, (uint64_t)(uintptr_t)module);
+    pthread_mutex_unlock(&lock);
+    return module;
+}
+
+struct tracked_module *track_module_file(uint64_t handle, bool library, const char *file)
+{
+    void *image = NULL;
+    struct stat facts;
+    int fd = open(file, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 && fstat(fd, &facts) == 0 && facts.st_size > 16 && facts.st_size <= IMAGE_BYTES_MAX) {
+        size_t bytes = (size_t)facts.st_size, got = 0;
+        image = calloc(1, bytes + 1); /* PTX in a file has no NUL at its end */
+        for (ssize_t n = 1; image && got < bytes && n > 0; got += n > 0 ? (size_t)n : 0)
+            n = read(fd, (char *)image + got, bytes - got);
+    }
+    if (fd >= 0)
+        close(fd);
+    struct tracked_module *module = track_module_loaded(handle, library, image, file);
+    free(image);
+    return module;
+}
+
+struct tracked_module *track_module(uint64_t handle)
+{
+    uint64_t value;
+    pthread_mutex_lock(&lock);
+    struct tracked_module *module = map_get(&modules, handle, &value) ? (void *)(uintptr_t)value : NULL;
+    pthread_mutex_unlock(&lock);
+    return module;
+}
+
+void track_module_alias(uint64_t handle, struct tracked_module *module)
+{
+    pthread_mutex_lock(&lock);
+    map_put(&modules, handle, (uint64_t)(uintptr_t)module);
+    pthread_mutex_unlock(&lock);
+}
+
+void track_module_gone(uint64_t handle)
+{
+    struct tracked_module *module = track_module(handle);
+    if (!module)
+        return;
+    /* Its kernels' handles may come back for others. Collect first: removal moves slots. */
+    pthread_mutex_lock(&lock);
+    struct map *maps[] = {&modules, &kernels};
+    for (int m = 0; m < 2; m++)
+        for (bool again = true; again;) {
+            again = false;
+            for (size_t i = 0; i < maps[m]->capacity; i++) {
+                const struct map_slot *slot = &maps[m]->slots[i];
+                const void *at = (void *)(uintptr_t)slot->value;
+                if (slot->used && (m ? ((const struct tracked_kernel *)at)->module == module : at == module)) {
+                    map_remove(maps[m], slot->key);
+                    again = true;
+                }
+            }
+        }
+    pthread_mutex_unlock(&lock);
+    __atomic_fetch_add(&generation, 1, __ATOMIC_ACQ_REL);
+    alloc_table_drop(0, module->id);
+}
+
+void track_module_add_variable(struct tracked_module *module, const struct allocation *a)
+{
+    pthread_mutex_lock(&lock);
+    uint32_t at = 0;
+    while (at < module->variable_count && module->variables[at].address != a->address)
+        at++;
+    if (at == module->variable_count) {
+        struct allocation *more = realloc(module->variables, (at + 1) * sizeof *more);
+        if (more) {
+            module->variables = more;
+            module->variable_count++;
+        }
+    }
+    if (at < module->variable_count)
+        module->variables[at] = *a;
+    pthread_mutex_unlock(&lock);
+}
+
+bool track_module_variable(const struct tracked_module *module, uint32_t i, struct allocation *out)
+{
+    pthread_mutex_lock(&lock);
+    bool there = i < module->variable_count;
+    if (there)
+        *out = module->variables[i];
+    pthread_mutex_unlock(&lock);
+    return there;
+}
+
+struct tracked_kernel *track_kernel(uint64_t handle)
+{
+    uint64_t now = __atomic_load_n(&generation, __ATOMIC_ACQUIRE), value;
+    unsigned slot = (unsigned)(handle >> 4 ^ handle >> 12) % RECENT;
+    if (recent[slot].handle == handle && recent[slot].generation == now)
+        return recent[slot].kernel;
+    pthread_mutex_lock(&lock);
+    struct tracked_kernel *kernel = map_get(&kernels, handle, &value) ? (void *)(uintptr_t)value : NULL;
+    pthread_mutex_unlock(&lock);
+    if (kernel) {
+        recent[slot].handle = handle;
+        recent[slot].generation = now;
+        recent[slot].kernel = kernel;
+    }
+    return kernel;
+}
+
+/* A later CAP_KERNEL with the same id tells more about the same kernel. */
+static void write_kernel(const struct tracked_kernel *kernel, const int attributes[4])
+{
+    uint32_t count = kernel->layout_source == CAP_LAYOUT_UNKNOWN ? 0 : kernel->param_count;
+    uint32_t name = intern_string(kernel->name);
+    struct cap_kernel *record = capture_define(CAP_KERNEL, sizeof *record + count * sizeof(struct cap_kernel_param));
+    if (!record)
+        return;
+    struct cap_kernel_param *params = (struct cap_kernel_param *)(record + 1);
+    record->id = kernel->id;
+    record->module = kernel->module ? kernel->module->id : 0;
+    record->name = name;
+    record->param_count = count;
+    record->param_bytes = count ? kernel->param_bytes : 0;
+    record->static_shared_bytes = (uint32_t)attributes[0];
+    record->local_bytes = (uint32_t)attributes[1];
+    record->registers = (uint32_t)attributes[2];
+    record->ptx_version = (uint32_t)attributes[3];
+    record->layout_source = kernel->layout_source;
+    for (uint32_t i = 0; i < count; i++)
+        params[i] = (struct cap_kernel_param){kernel->params[i].offset, kernel->params[i].size};
+    capture_commit(record);
+}
+
+static struct tracked_kernel *add_kernel(uint64_t handle, bool library, struct tracked_module *module, const char *name)
+{
+    struct tracked_kernel *kernel = calloc(1, sizeof *kernel);
+    if (!kernel)
+        return NULL;
+    kernel->handle = handle;
+    kernel->library = library;
+    kernel->module = module;
+    kernel->name = strdup(name);
+    kernel->id = intern_new_id(INTERN_KERNEL);
+    kernel->matches =
+        kernel->name && (!options.kernel_filter || regexec(&options.kernel, kernel->name, 0, NULL, 0) == 0);
+    const struct ptx_entry *entry = module ? ptx_scan_entry(&module->scan, name) : NULL;
+    if (entry) {
+        kernel->params = entry->params; /* the scan lives as long as the process */
+        kernel->param_count = entry->param_count;
+        kernel->param_bytes = entry->param_bytes;
+        kernel->layout_source = CAP_LAYOUT_PTX;
+    }
+    static const int nothing[4];
+    write_kernel(kernel, nothing);
+    pthread_mutex_lock(&lock);
+    map_put(&kernels, handle, (uint64_t)(uintptr_t)kernel);
+    pthread_mutex_unlock(&lock);
+    return kernel;
+}
+
+struct tracked_kernel *track_kernel_found(uint64_t handle, bool library, struct tracked_module *module,
+                                          const char *name)
+{
+    struct tracked_kernel *kernel = track_kernel(handle);
+    if (kernel && kernel->module == module && kernel->name && strcmp(kernel->name, name) == 0)
+        return kernel;
+    if (kernel)
+        __atomic_fetch_add(&generation, 1, __ATOMIC_ACQ_REL);
+    return add_kernel(handle, library, module, name);
+}
+
+void track_kernel_alias(uint64_t handle, struct tracked_kernel *kernel)
+{
+    pthread_mutex_lock(&lock);
+    map_put(&kernels, handle, (uint64_t)(uintptr_t)kernel);
+    pthread_mutex_unlock(&lock);
+}
+
+static bool ask_layout(struct tracked_kernel *kernel)
+{
+    if (kernel->library ? !driver.cuKernelGetParamInfo : !driver.cuFuncGetParamInfo)
+        return false;
+    struct ptx_param *params = NULL;
+    uint32_t count = 0, end = 0;
+    for (; count < PARAMS_MAX; count++) {
+        size_t offset, size;
+        CUresult result = kernel->library
+                              ? driver.cuKernelGetParamInfo((CUkernel)(uintptr_t)kernel->handle, count, &offset, &size)
+                              : driver.cuFuncGetParamInfo((CUfunction)(uintptr_t)kernel->handle, count, &offset, &size);
+        if (result == CUDA_ERROR_INVALID_VALUE)
+            break; /* the documented end */
+        if (result != CUDA_SUCCESS || offset + size > PTX_PARAM_BYTES_MAX) {
+            free(params);
+            return false;
+        }
+        struct ptx_param *more = realloc(params, (count + 1) * sizeof *params);
+        if (!more) {
+            free(params);
+            return false;
+        }
+        params = more;
+        params[count] = (struct ptx_param){(uint32_t)offset, (uint32_t)size};
+        end = offset + size > end ? (uint32_t)(offset + size) : end;
+    }
+    if (kernel->layout_source == CAP_LAYOUT_UNKNOWN) {
+        kernel->params = params;
+        kernel->param_count = count;
+        kernel->param_bytes = end;
+        __atomic_store_n(&kernel->layout_source, CAP_LAYOUT_DRIVER, __ATOMIC_RELEASE);
+        return true;
+    }
+    free(params); /* the PTX said the same before; other threads read it */
+    return true;
+}
+
+static void ask_attributes(const struct tracked_kernel *kernel, int out[4])
+{
+    static const CUfunction_attribute wanted[4] = {CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
+                                                   CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, CU_FUNC_ATTRIBUTE_NUM_REGS,
+                                                   CU_FUNC_ATTRIBUTE_PTX_VERSION};
+    CUfunction function = (CUfunction)(uintptr_t)kernel->handle;
+    if (kernel->library && (!driver.cuKernelGetFunction ||
+                            driver.cuKernelGetFunction(&function, (CUkernel)(uintptr_t)kernel->handle) != CUDA_SUCCESS))
+        return;
+    for (int i = 0; i < 4 && driver.cuFuncGetAttribute; i++)
+        if (driver.cuFuncGetAttribute(&out[i], wanted[i], function) != CUDA_SUCCESS)
+            out[i] = 0;
+}
+
+struct tracked_kernel *track_kernel_launched(uint64_t handle)
+{
+    struct tracked_kernel *kernel = track_kernel(handle);
+    if (!kernel) { /* got through a function that is not hooked (cuModuleEnumerateFunctions and the like) */
+        const char *name = NULL;
+        bool library = false;
+        CUmodule module = NULL;
+        if (driver.cuFuncGetName && driver.cuFuncGetName(&name, (CUfunction)(uintptr_t)handle) == CUDA_SUCCESS &&
+            name) {
+            if (driver.cuFuncGetModule)
+                driver.cuFuncGetModule(&module, (CUfunction)(uintptr_t)handle);
+        } else if (driver.cuKernelGetName &&
+                   driver.cuKernelGetName(&name, (CUkernel)(uintptr_t)handle) == CUDA_SUCCESS && name)
+            library = true;
+        kernel = add_kernel(handle, library, track_module((uint64_t)(uintptr_t)module), name ? name : "?");
+        if (!kernel)
+            return NULL;
+    }
+    /* Before the first launch these questions would force a lazily loaded function to be loaded, which may synchronise.
+     */
+    if (!__atomic_load_n(&kernel->asked_driver, __ATOMIC_RELAXED) &&
+        !__atomic_exchange_n(&kernel->asked_driver, 1, __ATOMIC_ACQ_REL)) {
+        int attributes[4] = {0};
+        ask_layout(kernel);
+        ask_attributes(kernel, attributes);
+        write_kernel(kernel, attributes);
+    }
+    return kernel;
+}

@@ -1,0 +1,142 @@
+#include "shim/launch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/capture_write.h"
+#include "shim/device_work.h"
+#include "shim/health.h"
+#include "shim/intern.h"
+#include "shim/params.h"
+#include "shim/sentinel.h"
+#include "shim/snapshot.h"
+#include "shim/stack.h"
+
+/* Whether the arguments may be read before the driver has accepted the launch. A driver looks at function, stream and
+ * shape first, and refuses without ever following the pointers; so must we. */
+static bool trustworthy(const struct launch *launch)
+{
+    const struct launch_request *r = launch->request;
+    uint64_t threads = (uint64_t)r->block[0] * r->block[1] * r->block[2];
+    return launch->kernel && launch->stream && threads && threads <= 1024 && r->grid[0] && r->grid[1] && r->grid[2] &&
+           r->grid[1] <= 65535 && r->grid[2] <= 65535;
+}
+
+static void write_record(struct launch *launch, uint8_t outcome)
+{
+    const struct launch_request *r = launch->request;
+    struct tracked_kernel *kernel = launch->kernel;
+    uint32_t bytes = r->no_arguments ? 0 : params_size(kernel, r->kernel_params, r->extra);
+    bool known = !r->no_arguments && params_known(kernel, r->kernel_params, r->extra);
+    uint8_t flags = known ? 0 : CAP_LAUNCH_ARGS_UNKNOWN;
+    if (launch->capturing)
+        flags |= CAP_LAUNCH_CAPTURING;
+    struct cap_launch *record =
+        capture_record(CAP_LAUNCH, sizeof *record + bytes, launch->call->seq, launch->call->tsc);
+    if (!record)
+        return;
+    record->kernel = kernel->id;
+    record->config = launch->config;
+    record->stream = launch->stream ? launch->stream->id : 0;
+    record->stack = launch->stack;
+    record->param_bytes = (uint16_t)bytes;
+    record->outcome = outcome;
+    record->flags = flags;
+    params_pack(kernel, r->kernel_params, r->extra, (uint8_t *)(record + 1), bytes);
+    capture_commit(record);
+    launch->record = record;
+}
+
+static void describe(struct launch *launch)
+{
+    const struct launch_request *r = launch->request;
+    launch->stack = stack_here();
+    launch->config = intern_config(r->grid, r->block, r->dynamic_shared_bytes, r->flags);
+}
+
+static void add_flag(struct launch *launch, uint8_t flag)
+{
+    if (launch->record)
+        __atomic_store_n(&launch->record->flags, (uint8_t)(launch->record->flags | flag), __ATOMIC_RELAXED);
+}
+
+void launch_before(struct launch *launch, struct call *call, const struct launch_request *request)
+{
+    *launch = (struct launch){.call = call, .request = request};
+    launch->kernel = track_kernel(request->function);
+    launch->stream = track_stream(request->stream, request->per_thread, false);
+    if (!trustworthy(launch))
+        return;
+    launch->capturing = device_stream_captures(launch->stream);
+    launch->own_work = !launch->capturing && !request->chained && device_stream_free(launch->stream);
+    describe(launch);
+    /* Without a layout only a launch that succeeded tells it: asking the driver before might load the module. */
+    if (params_known(launch->kernel, request->kernel_params, request->extra))
+        write_record(launch, CAP_LAUNCH_PENDING);
+    if (!launch->record || launch->capturing)
+        return;
+    enum snapshot_choice choice =
+        snapshot_choose(launch->kernel, launch->config, launch->own_work ? launch->stream : NULL);
+    if (choice == SNAPSHOT_OVER_BUDGET)
+        add_flag(launch, CAP_LAUNCH_BUDGET);
+    if (choice == SNAPSHOT_TAKE) {
+        struct snapshot_result got = snapshot_take(CAP_BEFORE, call->seq, launch->kernel, launch->stream,
+                                                   (const uint8_t *)(launch->record + 1), launch->record->param_bytes);
+        launch->outputs = got.taken;
+        add_flag(launch, (uint8_t)((got.taken ? CAP_LAUNCH_INPUTS : 0) | (got.left_out ? CAP_LAUNCH_BUDGET : 0)));
+    }
+    if (launch->own_work)
+        timing_begin(&launch->timing, launch->kernel, launch->stream, call->seq);
+}
+
+static uint32_t saturated(uint64_t value)
+{
+    return value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
+}
+
+void launch_after(struct launch *launch, CUresult result)
+{
+    bool ok = result == CUDA_SUCCESS;
+    CAPTURE_COUNT(launches, 1);
+    timing_end(&launch->timing, ok);
+    if (ok) {
+        const struct launch_request *r = launch->request;
+        bool had_stream = launch->stream != NULL;
+        if (!had_stream)
+            launch->stream = track_stream(r->stream, r->per_thread, true);
+        if (launch->stream && !had_stream)
+            launch->capturing = device_stream_captures(launch->stream);
+        /* In a capture no function is loaded yet; asking would be the first use. */
+        if (!launch->capturing || !launch->kernel)
+            launch->kernel = track_kernel_launched(r->function);
+        if (!launch->record && launch->kernel) {
+            if (!launch->config)
+                describe(launch);
+            write_record(launch, CAP_LAUNCH_OK);
+        }
+        if (launch->kernel)
+            __atomic_fetch_add(&launch->kernel->launches, 1, __ATOMIC_RELAXED);
+    } else if (!launch->record && launch->kernel) {
+        if (!launch->config)
+            describe(launch);
+        struct launch_request bare = *launch->request;
+        bare.no_arguments = true; /* refused: they are not to be trusted */
+        launch->request = &bare;
+        write_record(launch, CAP_LAUNCH_FAILED);
+        launch->request = NULL;
+    }
+    if (launch->record) {
+        __atomic_store_n(&launch->record->host_ns, saturated(call_real_ns(launch->call)), __ATOMIC_RELAXED);
+        __atomic_store_n(&launch->record->outcome, (uint8_t)(ok ? CAP_LAUNCH_OK : CAP_LAUNCH_FAILED), __ATOMIC_RELEASE);
+    }
+    if (!ok || launch->capturing || !launch->record)
+        return;
+    if (launch->outputs) {
+        struct snapshot_result got = snapshot_take(CAP_AFTER, launch->call->seq, launch->kernel, launch->stream,
+                                                   (const uint8_t *)(launch->record + 1), launch->record->param_bytes);
+        if (got.taken)
+            add_flag(launch, CAP_LAUNCH_OUTPUTS);
+    }
+    sentinel_after_launch(launch->stream, launch->call->seq);
+    health_poll();
+}

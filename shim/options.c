@@ -1,0 +1,229 @@
+#include "shim/options.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <opsdebug/capture.h>
+
+#include "shim/capture_write.h"
+#include "shim/intern.h"
+#include "shim/shim.h"
+
+enum option_id {
+#define OPTION(option, type, initial, help) OPTION_##option,
+#include "shim/options.def"
+#undef OPTION
+    OPTION_COUNT
+};
+
+enum { VALUE_BYTES = 4096 };
+static struct {
+    const char *name;
+    char value[VALUE_BYTES]; /* as it took effect */
+    bool bad;
+    char given[VALUE_BYTES];
+} rows[OPTION_COUNT] = {
+#define OPTION(option, type, initial, help) {.name = #option, .value = initial},
+#include "shim/options.def"
+#undef OPTION
+};
+
+struct options options;
+
+static bool parse_number(const char *text, bool suffixes, uint64_t *out)
+{
+    char *end;
+    if (!isdigit((unsigned char)*text))
+        return false;
+    unsigned long long value = strtoull(text, &end, 10);
+    unsigned shift = 0;
+    if (suffixes && *end) {
+        switch (tolower((unsigned char)*end)) {
+        case 'k':
+            shift = 10;
+            break;
+        case 'm':
+            shift = 20;
+            break;
+        case 'g':
+            shift = 30;
+            break;
+        default:
+            return false;
+        }
+        end++;
+    }
+    if (*end || value > UINT64_MAX >> shift)
+        return false;
+    *out = (uint64_t)value << shift;
+    return true;
+}
+
+static bool parse_word(const char *text, const char *const *words, const int *values, int *out)
+{
+    for (int i = 0; words[i]; i++)
+        if (strcmp(text, words[i]) == 0) {
+            *out = values[i];
+            return true;
+        }
+    return false;
+}
+
+static bool parse_switch(const char *text, bool *out)
+{
+    static const char *const words[] = {"on", "off", "1", "0", "yes", "no", NULL};
+    static const int values[] = {1, 0, 1, 0, 1, 0};
+    int value;
+    if (!parse_word(text, words, values, &value))
+        return false;
+    *out = value;
+    return true;
+}
+
+static bool parse_preset(const char *text)
+{
+    static const char *const words[] = {"watch", "check", "deep", NULL};
+    static const int values[] = {PRESET_WATCH, PRESET_CHECK, PRESET_DEEP};
+    int value;
+    if (!parse_word(text, words, values, &value))
+        return false;
+    options.preset = (enum preset)value;
+    return true;
+}
+
+static bool parse_sentinels(const char *text)
+{
+    static const char *const words[] = {"off", "tail", "both", NULL};
+    static const int values[] = {SENTINELS_OFF, SENTINELS_TAIL, SENTINELS_BOTH};
+    int value;
+    if (!parse_word(text, words, values, &value))
+        return false;
+    options.sentinels = (enum sentinels)value;
+    return true;
+}
+
+static bool parse_check(const char *text)
+{
+    static const char *const words[] = {"off", "exit", "sync", "batch", "launch", NULL};
+    static const int values[] = {CHECK_OFF, CHECK_EXIT, CHECK_SYNC, CHECK_BATCH, CHECK_LAUNCH};
+    int value;
+    if (!parse_word(text, words, values, &value))
+        return false;
+    options.check = (enum check_when)value;
+    return true;
+}
+
+static bool parse_snapshots(const char *text)
+{
+    if (strcmp(text, "none") == 0)
+        options.snapshots_first = 0;
+    else if (strcmp(text, "all") == 0)
+        options.snapshots_first = UINT64_MAX;
+    else
+        return strncmp(text, "first=", 6) == 0 && parse_number(text + 6, false, &options.snapshots_first);
+    return true;
+}
+
+static bool apply(enum option_id id, const char *text)
+{
+    switch (id) {
+    case OPTION_OUT:
+        options.out = rows[OPTION_OUT].value;
+        return true;
+    case OPTION_PRESET:
+        return parse_preset(text);
+    case OPTION_SENTINELS:
+        return parse_sentinels(text);
+    case OPTION_CHECK:
+        return parse_check(text);
+    case OPTION_CHECK_BATCH:
+        return parse_number(text, false, &options.check_batch) && options.check_batch > 0;
+    case OPTION_SNAPSHOTS:
+        return parse_snapshots(text);
+    case OPTION_SNAPSHOT_BUDGET:
+        return parse_number(text, true, &options.snapshot_budget);
+    case OPTION_STACKS:
+        return parse_switch(text, &options.stacks);
+    case OPTION_TIMES:
+        return parse_switch(text, &options.times);
+    case OPTION_KERNEL:
+        if (!*text)
+            return true;
+        options.kernel_filter = regcomp(&options.kernel, text, REG_EXTENDED | REG_NOSUB) == 0;
+        return options.kernel_filter;
+    case OPTION_LAUNCH_SKIP:
+        return parse_number(text, false, &options.launch_skip);
+    case OPTION_LAUNCH_COUNT:
+        return parse_number(text, false, &options.launch_count);
+    case OPTION_COUNT:
+        break;
+    }
+    return false;
+}
+
+static void set_value(enum option_id id, const char *text)
+{
+    snprintf(rows[id].value, VALUE_BYTES, "%s", text);
+}
+
+/* What the preset means for the options that leave it open. */
+static void apply_preset(void)
+{
+    static const char *const by_preset[3][4] = {
+        [PRESET_WATCH] = {"tail", "sync", "none", "256M"},
+        [PRESET_CHECK] = {"tail", "batch", "first=2", "256M"},
+        [PRESET_DEEP] = {"both", "launch", "all", "8G"},
+    };
+    const char *const *values = by_preset[options.preset];
+    set_value(OPTION_SENTINELS, values[0]);
+    set_value(OPTION_CHECK, values[1]);
+    set_value(OPTION_SNAPSHOTS, values[2]);
+    set_value(OPTION_SNAPSHOT_BUDGET, values[3]);
+}
+
+static void take_environment(enum option_id id)
+{
+    char variable[64];
+    snprintf(variable, sizeof variable, "OPSDEBUG_%s", rows[id].name);
+    const char *given = secure_getenv(variable);
+    char kept[VALUE_BYTES];
+    snprintf(kept, sizeof kept, "%s", rows[id].value);
+    if (given && *given) {
+        set_value(id, given);
+        if (strlen(given) < VALUE_BYTES && apply(id, rows[id].value))
+            return;
+        rows[id].bad = true;
+        snprintf(rows[id].given, VALUE_BYTES, "%s", given);
+        set_value(id, kept);
+    }
+    if (*kept || id == OPTION_OUT)
+        apply(id, rows[id].value);
+}
+
+void options_read(void)
+{
+    options = (struct options){.launch_count = UINT64_MAX};
+    take_environment(OPTION_PRESET);
+    apply_preset();
+    for (unsigned i = 0; i < OPTION_COUNT; i++)
+        if (i != OPTION_PRESET)
+            take_environment(i);
+}
+
+void options_record(void)
+{
+    for (unsigned i = 0; i < OPTION_COUNT; i++) {
+        uint32_t name = intern_string(rows[i].name), value = intern_string(rows[i].value);
+        struct cap_option *record = capture_define(CAP_OPTION, sizeof *record);
+        if (record) {
+            record->name = name;
+            record->value = value;
+            capture_commit(record);
+        }
+        if (rows[i].bad)
+            shim_note(CAP_NOTE_LOST, "OPSDEBUG_%s=%.400s is not understood: \"%s\" is used", rows[i].name,
+                      rows[i].given, rows[i].value);
+    }
+}

@@ -1,0 +1,34 @@
+/* options.h - the effective configuration, read once from the environment when the capture starts. Read-only
+ * afterwards. */
+#ifndef SHIM_OPTIONS_H
+#define SHIM_OPTIONS_H
+
+#include <regex.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum preset { PRESET_WATCH, PRESET_CHECK, PRESET_DEEP };
+enum sentinels { SENTINELS_OFF, SENTINELS_TAIL, SENTINELS_BOTH };
+enum check_when { CHECK_OFF, CHECK_EXIT, CHECK_SYNC, CHECK_BATCH, CHECK_LAUNCH };
+
+struct options {
+    const char *out;
+    enum preset preset;
+    enum sentinels sentinels;
+    enum check_when check;
+    uint64_t check_batch;
+    uint64_t snapshots_first; /* launches of each kernel and shape; UINT64_MAX: all */
+    uint64_t snapshot_budget;
+    bool stacks, times;
+    bool kernel_filter; /* `kernel` is compiled */
+    regex_t kernel;
+    uint64_t launch_skip, launch_count;
+};
+extern struct options options;
+
+/* Takes OPSDEBUG_* by secure_getenv (a setuid program is not steered from outside). Bad values leave the default. */
+void options_read(void);
+/* Writes one CAP_OPTION per row, and a note for every value that was not understood. */
+void options_record(void);
+
+#endif

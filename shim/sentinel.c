@@ -1,0 +1,365 @@
+#include "shim/sentinel.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <opsdebug/capture.h>
+
+#include "shim/capture_write.h"
+#include "shim/damage.h"
+#include "shim/driver.h"
+#include "shim/options.h"
+#include "shim/sentinel_slots.h"
+#include "shim/shim.h"
+
+enum {
+    HEAD_BYTES = 256, /* keeps the alignment that cuMemAlloc promises */
+    TAIL_MIN = 256,
+    TAIL_MAX = 8192,
+    TAIL_SHARE = 32, /* one byte of redzone for so many of the allocation */
+    CHECK_BLOCK = 128,
+    CHECK_GRID = 64,
+};
+
+/* Threads that are between collecting redzones and having launched the look at them. A free waits for them: otherwise
+ * the look could be launched at memory that is gone. */
+static uint32_t looking;
+
+struct sentinel_plan sentinel_plan(uint32_t kind, uint64_t bytes)
+{
+    struct sentinel_plan plan = {0, 0};
+    if (options.sentinels == SENTINELS_OFF || !shim_device_usable())
+        return plan;
+    const struct tracked_context *context = track_current_context();
+    struct device_work *work = device_work((struct tracked_context *)context);
+    bool stream_ordered = kind == CAP_ALLOC_ASYNC || kind == CAP_ALLOC_POOL;
+    if (!work || (stream_ordered && !work->fill))
+        return plan;
+    uint64_t tail = bytes / TAIL_SHARE;
+    tail = tail < TAIL_MIN ? TAIL_MIN : tail > TAIL_MAX ? TAIL_MAX : tail;
+    /* To the next multiple of 256 behind the program's last byte: no slack that nobody looks at. */
+    plan.tail = (uint32_t)(((bytes + tail + 255) & ~UINT64_C(255)) - bytes);
+    if (options.sentinels == SENTINELS_BOTH && kind != CAP_ALLOC_PITCHED)
+        plan.head = HEAD_BYTES;
+    return plan;
+}
+
+uint32_t sentinel_word(uint32_t id, uint64_t address)
+{
+    uint32_t bits = id >> (address >> 1 & 31);
+    return UINT32_C(0x7fff7fff) | (bits & 1) << 15 | (bits & 2) << 30;
+}
+
+static bool launch_fill(struct device_work *work, uint64_t address, uint32_t bytes, uint32_t id, CUstream stream)
+{
+    void *arguments[] = {&address, &bytes, &id};
+    return !bytes || driver.cuLaunchKernel(work->fill, 1, 1, 1, CHECK_BLOCK * 2, 1, 1, 0, stream, arguments, NULL) ==
+                         CUDA_SUCCESS;
+}
+
+static bool copy_fill(struct device_work *work, uint64_t address, uint32_t bytes, uint32_t id)
+{
+    uint8_t line[TAIL_MAX + 512];
+    for (uint32_t i = 0; i < bytes; i++) {
+        uint64_t at = address + i;
+        line[i] = (uint8_t)(sentinel_word(id, at & ~UINT64_C(3)) >> (at & 3) * 8);
+    }
+    return !bytes || (driver.cuMemcpyHtoDAsync_v2 && driver.cuStreamSynchronize &&
+                      driver.cuMemcpyHtoDAsync_v2(address, line, bytes, work->stream) == CUDA_SUCCESS &&
+                      driver.cuStreamSynchronize(work->stream) == CUDA_SUCCESS);
+}
+
+bool sentinel_fill(struct allocation *a)
+{
+    struct device_work *work = device_work(track_current_context());
+    if (!work)
+        return false;
+    CUstreamCaptureMode mode = device_relax();
+    bool ok;
+    if (work->fill)
+        ok = launch_fill(work, a->address - a->head, a->head, a->id, work->stream) &&
+             launch_fill(work, a->address + a->bytes, a->tail, a->id, work->stream) && driver.cuStreamSynchronize &&
+             driver.cuStreamSynchronize(work->stream) == CUDA_SUCCESS;
+    else
+        ok = copy_fill(work, a->address - a->head, a->head, a->id) &&
+             copy_fill(work, a->address + a->bytes, a->tail, a->id);
+    device_unrelax(mode);
+    return ok;
+}
+
+bool sentinel_fill_on(struct allocation *a, struct tracked_stream *stream)
+{
+    struct device_work *work = stream ? device_work(stream->context) : NULL;
+    return work && work->fill && launch_fill(work, a->address - a->head, a->head, a->id, stream->handle) &&
+           launch_fill(work, a->address + a->bytes, a->tail, a->id, stream->handle);
+}
+
+struct collecting {
+    uint32_t context, stream;
+    uint64_t skip_id; /* look at this allocation only, 0: at all */
+    struct allocation *found;
+    uint32_t count, capacity;
+};
+
+static void collect(const struct allocation *a, void *data)
+{
+    struct collecting *c = data;
+    if ((!a->head && !a->tail) || a->context != c->context || (c->skip_id && a->id != c->skip_id))
+        return;
+    /* Memory of a pool may be taken back in the order of its stream: only that stream may look at it. */
+    if ((a->kind == CAP_ALLOC_ASYNC || a->kind == CAP_ALLOC_POOL) && a->stream != c->stream)
+        return;
+    if (c->count == c->capacity) {
+        uint32_t capacity = c->capacity ? c->capacity * 2 : 64;
+        struct allocation *more = realloc(c->found, capacity * sizeof *more);
+        if (!more)
+            return;
+        c->found = more;
+        c->capacity = capacity;
+    }
+    c->found[c->count++] = *a;
+}
+
+static struct check_slot *take_slot(struct sentinel_slots *slots)
+{
+    for (unsigned i = 0; i < CHECK_SLOTS; i++) {
+        uint32_t unused = SLOT_FREE;
+        if (__atomic_compare_exchange_n(&slots->slots[i].use, &unused, SLOT_FILLING, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_RELAXED))
+            return &slots->slots[i];
+    }
+    return NULL;
+}
+
+static void add_entry(struct check_slot *slot, const struct allocation *a, bool tail)
+{
+    struct check_entry *e = &slot->entries[slot->count];
+    *e = (struct check_entry){.id = a->id};
+    e->address = tail ? a->address + a->bytes : a->address - a->head;
+    e->bytes = tail ? a->tail : a->head;
+    slot->subjects[slot->count++] =
+        (struct check_subject){.address = a->address, .bytes = a->bytes, .tail = tail, .clean_seq = a->clean_seq};
+}
+
+static bool launch_slot(struct device_work *work, struct check_slot *slot, struct tracked_stream *stream)
+{
+    void *arguments[] = {&slot->device, &slot->count};
+    uint32_t grid = slot->count < CHECK_GRID ? slot->count : CHECK_GRID;
+    bool ok = slot->count && driver.cuLaunchKernel(work->check, grid, 1, 1, CHECK_BLOCK, 1, 1, 0, stream->handle,
+                                                   arguments, NULL) == CUDA_SUCCESS;
+    __atomic_store_n(&slot->use, ok ? SLOT_PENDING : SLOT_FREE, __ATOMIC_RELEASE);
+    return ok;
+}
+
+/* Enqueues a look at all redzones that `stream` may look at (or those of one allocation). */
+static bool look(struct device_work *work, struct tracked_stream *stream, uint32_t only_id)
+{
+    struct collecting c = {.context = work->context->id, .stream = stream->id, .skip_id = only_id};
+    uint64_t upto = capture_next_seq(), clean = damage_clean_bound(stream, upto);
+    bool complete = true;
+    __atomic_fetch_add(&looking, 1, __ATOMIC_ACQ_REL);
+    alloc_table_each(collect, &c);
+    struct check_slot *slot = NULL;
+    for (uint32_t i = 0; i < c.count; i++) {
+        if (!slot) {
+            if (!(slot = take_slot(work->slots))) {
+                complete = false; /* the device is far behind; the next look takes these */
+                break;
+            }
+            slot->count = 0;
+            slot->upto_seq = upto;
+            slot->clean_seq = clean;
+            slot->stream = stream->id;
+        }
+        if (c.found[i].head)
+            add_entry(slot, &c.found[i], false);
+        if (c.found[i].tail)
+            add_entry(slot, &c.found[i], true);
+        if (slot->count + 2 > CHECK_ENTRIES) {
+            complete = launch_slot(work, slot, stream) && complete;
+            slot = NULL;
+        }
+    }
+    if (slot)
+        complete = launch_slot(work, slot, stream) && complete;
+    __atomic_fetch_sub(&looking, 1, __ATOMIC_ACQ_REL);
+    free(c.found);
+    return complete;
+}
+
+static bool can_look(const struct tracked_stream *stream, struct device_work **work)
+{
+    *work = stream ? device_work(stream->context) : NULL;
+    return *work && (*work)->check && (*work)->slots && !__atomic_load_n(&stream->gone, __ATOMIC_ACQUIRE) &&
+           device_stream_free(stream);
+}
+
+static void look_if_due(struct tracked_stream *stream, uint32_t due)
+{
+    struct device_work *work;
+    uint32_t open = __atomic_load_n(&stream->launches_unchecked, __ATOMIC_RELAXED);
+    if (!open || open < due || !can_look(stream, &work))
+        return;
+    if (look(work, stream, 0))
+        __atomic_fetch_sub(&stream->launches_unchecked, open, __ATOMIC_RELAXED);
+}
+
+void sentinel_after_launch(struct tracked_stream *stream, uint64_t seq)
+{
+    __atomic_store_n(&stream->last_launch, seq, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&stream->launches_unchecked, 1, __ATOMIC_RELAXED);
+    if (options.check == CHECK_LAUNCH)
+        look_if_due(stream, 1);
+    else if (options.check == CHECK_BATCH)
+        look_if_due(stream, (uint32_t)options.check_batch);
+}
+
+void sentinel_before_sync(struct tracked_stream *stream)
+{
+    if (options.check < CHECK_SYNC)
+        return;
+    if (stream) {
+        look_if_due(stream, 1);
+        return;
+    }
+    const struct tracked_context *context = track_current_context();
+    for (struct tracked_stream *s = track_first_stream(); s; s = s->next)
+        if (s->context == context && !__atomic_load_n(&s->gone, __ATOMIC_ACQUIRE) && s->kind != CAP_STREAM_PER_THREAD)
+            look_if_due(s, 1);
+}
+
+/* Per-thread default streams are named by one handle for all threads: only the own one can be reached. */
+static void look_everywhere(struct tracked_context *context)
+{
+    struct tracked_stream *own = track_stream(CU_STREAM_PER_THREAD, true, false);
+    for (struct tracked_stream *s = track_first_stream(); s; s = s->next)
+        if (s->context == context && !__atomic_load_n(&s->gone, __ATOMIC_ACQUIRE) &&
+            (s->kind != CAP_STREAM_PER_THREAD || s == own))
+            look_if_due(s, 1);
+}
+
+static bool slot_complete(const struct check_slot *slot)
+{
+    for (uint32_t i = 0; i < slot->count; i++)
+        if (__atomic_load_n(&slot->entries[i].state, __ATOMIC_ACQUIRE) == CHECK_PENDING)
+            return false;
+    return true;
+}
+
+static void read_slot(struct check_slot *slot)
+{
+    uint32_t damaged = 0;
+    for (uint32_t i = 0; i < slot->count; i++) {
+        const struct check_entry *e = &slot->entries[i];
+        const struct check_subject *s = &slot->subjects[i];
+        if (e->state == CHECK_DAMAGED) {
+            damage_found(e, s, slot);
+            damaged++;
+        }
+        alloc_table_set_clean(s->address, e->id, slot->clean_seq);
+    }
+    damage_checked(slot->upto_seq, slot->count, damaged);
+}
+
+/* Takes in what is complete; the number of slots that are not. */
+static unsigned harvest_context(struct tracked_context *context)
+{
+    unsigned open = 0;
+    struct device_work *work = __atomic_load_n(&context->work, __ATOMIC_ACQUIRE);
+    if (!work || !work->slots)
+        return 0;
+    for (unsigned i = 0; i < CHECK_SLOTS; i++) {
+        struct check_slot *slot = &work->slots->slots[i];
+        if (__atomic_load_n(&slot->use, __ATOMIC_ACQUIRE) != SLOT_PENDING)
+            continue;
+        uint32_t pending = SLOT_PENDING;
+        if (!slot_complete(slot)) {
+            open++;
+            continue;
+        }
+        if (!__atomic_compare_exchange_n(&slot->use, &pending, SLOT_READING, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+            continue;
+        read_slot(slot);
+        __atomic_store_n(&slot->use, SLOT_FREE, __ATOMIC_RELEASE);
+    }
+    return open;
+}
+
+void sentinel_harvest(void)
+{
+    if (options.sentinels == SENTINELS_OFF)
+        return;
+    for (struct tracked_context *c = track_first_context(); c; c = c->next)
+        if (!__atomic_load_n(&c->gone, __ATOMIC_ACQUIRE))
+            harvest_context(c);
+}
+
+/* Until every look of the context is taken in, or `milliseconds` are over. */
+static void wait_for_looks(struct tracked_context *context, unsigned milliseconds)
+{
+    const struct timespec nap = {0, 50000};
+    for (unsigned i = 0; harvest_context(context) && i < milliseconds * 20 && shim_device_usable(); i++)
+        nanosleep(&nap, NULL);
+}
+
+void sentinel_before_free(const struct allocation *a, struct tracked_stream *stream)
+{
+    struct device_work *work;
+    if ((!a->head && !a->tail) || options.check == CHECK_OFF)
+        return;
+    if (stream) { /* in its order, nobody waits */
+        if (options.check >= CHECK_SYNC && can_look(stream, &work) &&
+            __atomic_load_n(&stream->launches_unchecked, __ATOMIC_RELAXED))
+            look(work, stream, a->id);
+    } else {
+        struct tracked_context *context = track_current_context();
+        if (!(work = device_work(context)) || context->id != a->context)
+            return;
+        if (work->check)
+            look_everywhere(context);
+        else
+            damage_look_by_copy(work);
+        /* The real free waits for the device as well; what is in flight may be looking at this very redzone. */
+        wait_for_looks(context, 10000);
+    }
+}
+
+void sentinel_wait_for_lookers(void)
+{
+    const struct timespec nap = {0, 20000};
+    for (unsigned i = 0; __atomic_load_n(&looking, __ATOMIC_ACQUIRE) && i < 50000; i++)
+        nanosleep(&nap, NULL);
+}
+
+void sentinel_at_exit(void)
+{
+    struct tracked_context *context = track_current_context();
+    if (options.sentinels == SENTINELS_OFF || options.check == CHECK_OFF || !context)
+        return;
+    struct device_work *work = device_work(context);
+    if (!work)
+        return;
+    if (work->check) {
+        look_everywhere(context);
+        wait_for_looks(context, 2000);
+    } else
+        damage_look_by_copy(work);
+}
+
+struct sentinel_slots *sentinel_slots_make(void)
+{
+    struct sentinel_slots *slots = calloc(1, sizeof *slots);
+    CUdeviceptr device = 0;
+    struct check_entry *entries =
+        slots ? device_host_memory(CHECK_SLOTS * CHECK_ENTRIES * sizeof *entries, &device) : NULL;
+    if (!entries) {
+        free(slots);
+        return NULL;
+    }
+    for (unsigned i = 0; i < CHECK_SLOTS; i++) {
+        slots->slots[i].entries = entries + (size_t)i * CHECK_ENTRIES;
+        slots->slots[i].device = device + i * CHECK_ENTRIES * sizeof *entries;
+    }
+    return slots;
+}

@@ -1,0 +1,38 @@
+/* sentinel.h - redzones around device allocations: planning, filling, looking at them on the device, in stream order.
+ *
+ * The pattern is a function of the allocation's id and the absolute address: the 16-bit word at even address A is
+ * 0x7FFF with bit (A / 2) mod 32 of the id as its sign, which is NaN in every float format. A look is a small kernel of
+ * ours in the program's own stream that writes what it saw into a slot of mapped host memory; nothing here makes the
+ * host wait.
+ */
+#ifndef SHIM_SENTINEL_H
+#define SHIM_SENTINEL_H
+
+#include "shim/alloc_table.h"
+#include "shim/device_work.h"
+#include "shim/track.h"
+
+struct sentinel_plan {
+    uint32_t head, tail;
+};
+/* How much room an allocation of `bytes` gets before and behind; the sizes are 0 when there will be no redzone. */
+struct sentinel_plan sentinel_plan(uint32_t kind, uint64_t bytes);
+
+/* Fills the redzones of `a` (its id is set) and waits for it, on a stream of ours. False: a has none now. */
+bool sentinel_fill(struct allocation *a);
+/* The same in the order of `stream`, without waiting. */
+bool sentinel_fill_on(struct allocation *a, struct tracked_stream *stream);
+
+void sentinel_after_launch(struct tracked_stream *stream, uint64_t seq);
+void sentinel_before_sync(struct tracked_stream *stream); /* NULL: all streams of the current context */
+/* The redzones of `a`, before it is freed. In the order of `stream`, or (NULL) now, after all work that may still use
+ * it. */
+void sentinel_before_free(const struct allocation *a, struct tracked_stream *stream);
+void sentinel_harvest(void); /* takes in the slots that are complete */
+void sentinel_at_exit(void);
+void sentinel_wait_for_lookers(void); /* after an allocation left the table, before it is freed */
+
+/* For the memory the program sees. */
+uint32_t sentinel_word(uint32_t id, uint64_t address); /* the aligned 32-bit word at `address` */
+
+#endif

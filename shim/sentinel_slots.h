@@ -1,0 +1,56 @@
+/* sentinel_slots.h - where a look at redzones leaves what it saw: slots of mapped host memory, one per launch of
+ * check.ptx.
+ *
+ * A slot is free, being filled, or pending; pending until every one of its entries has a state. Nothing orders slots,
+ * so streams and threads are independent. Used by sentinel.c and sentinel_host.c only.
+ */
+#ifndef SHIM_SENTINEL_SLOTS_H
+#define SHIM_SENTINEL_SLOTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shim/hooks.h"
+
+enum { CHECK_SLOTS = 32, CHECK_ENTRIES = 256, CHECK_FOUND = 32 };
+
+enum check_state { CHECK_PENDING, CHECK_INTACT, CHECK_DAMAGED };
+
+/* As check.ptx reads and writes it. */
+struct check_entry {
+    uint64_t address;
+    uint32_t bytes, id;
+    uint32_t state;       /* written last */
+    uint32_t first, last; /* offsets of the damage in the redzone */
+    uint32_t reserved;
+    uint8_t found[CHECK_FOUND];
+};
+_Static_assert(sizeof(struct check_entry) == 64, "check.ptx steps by 64");
+
+/* What the host keeps about an entry. */
+struct check_subject {
+    uint64_t address, bytes; /* of the allocation */
+    uint32_t tail;           /* behind it, else before */
+    uint64_t clean_seq;      /* before this look */
+};
+
+enum slot_use { SLOT_FREE, SLOT_FILLING, SLOT_PENDING, SLOT_READING };
+
+struct check_slot {
+    uint32_t use; /* atomic: enum slot_use */
+    uint32_t count;
+    uint64_t upto_seq;  /* work of its stream before this was complete when it looked */
+    uint64_t clean_seq; /* what an intact redzone is known to be clean up to */
+    uint32_t stream;
+    struct check_entry *entries; /* mapped host memory */
+    CUdeviceptr device;
+    struct check_subject subjects[CHECK_ENTRIES];
+};
+
+struct sentinel_slots {
+    struct check_slot slots[CHECK_SLOTS];
+};
+
+struct sentinel_slots *sentinel_slots_make(void); /* NULL: no mapped host memory */
+
+#endif

@@ -1,0 +1,194 @@
+#include "shim/shim.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <opsdebug/capture.h>
+
+#include "shim/blob.h"
+#include "shim/capture_write.h"
+#include "shim/doors.h"
+#include "shim/driver.h"
+#include "shim/health.h"
+#include "shim/intern.h"
+#include "shim/object.h"
+#include "shim/options.h"
+#include "shim/stack.h"
+#include "shim/thread.h"
+#include "shim/track.h"
+
+static int state = SHIM_IDLE;
+static bool device_lost;
+static volatile uint64_t *owner; /* nonzero in the process that records, zero in its children (see own_page) */
+static uintptr_t text_start, text_end;
+
+static bool is_owner(void)
+{
+    return !owner || *owner;
+}
+
+bool shim_is_owner(void)
+{
+    return is_owner();
+}
+
+bool shim_is_recording(void)
+{
+    return __atomic_load_n(&state, __ATOMIC_ACQUIRE) == SHIM_RECORDING && is_owner();
+}
+
+bool shim_device_usable(void)
+{
+    return shim_is_recording() && !__atomic_load_n(&device_lost, __ATOMIC_RELAXED);
+}
+
+bool shim_owns_address(uintptr_t address)
+{
+    return address >= text_start && address < text_end;
+}
+
+static int find_own_text(struct dl_phdr_info *info, size_t size, void *data)
+{
+    uintptr_t self = (uintptr_t)find_own_text;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+        uintptr_t start = info->dlpi_addr + p->p_vaddr;
+        if (p->p_type == PT_LOAD && (p->p_flags & PF_X) && self >= start && self < start + p->p_memsz) {
+            text_start = start;
+            text_end = start + p->p_memsz;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* A page that every kind of forked child sees as zeros (MADV_WIPEONFORK, Linux 4.14), also one made by a raw clone()
+ * for which no pthread_atfork handler runs. Reading it costs less than getpid() in each wrapper. */
+static void own_page(void)
+{
+    void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED)
+        return;
+    if (madvise(page, 4096, MADV_WIPEONFORK) != 0) {
+        munmap(page, 4096);
+        return;
+    }
+    owner = page;
+    *owner = 1;
+}
+
+void shim_note(int kind, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    uint32_t id = intern_string(text);
+    struct cap_note_record *note = capture_define(CAP_NOTE, sizeof *note);
+    if (note) {
+        note->kind = (uint32_t)kind;
+        note->text = id;
+        capture_commit(note);
+    }
+}
+
+void shim_step_aside(const char *reason)
+{
+    int recording = SHIM_RECORDING;
+    if (__atomic_compare_exchange_n(&state, &recording, SHIM_ASIDE, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        capture_set_state(CAP_STEPPED_ASIDE, reason);
+}
+
+void shim_device_lost(CUresult result)
+{
+    if (__atomic_exchange_n(&device_lost, true, __ATOMIC_ACQ_REL))
+        return;
+    shim_note(CAP_NOTE_LOST, "device error %d: no more checks or snapshots; what was copied before is kept",
+              (int)result);
+    health_device_lost();
+}
+
+static void note_look_ups(void)
+{
+    const char *name;
+    for (unsigned cursor = 0; (name = doors_unknown_name(&cursor));)
+        shim_note(CAP_NOTE_INFO, "driver function %s was looked up and is unknown here: its calls are not seen", name);
+    for (unsigned cursor = 0; (name = doors_newer_name(&cursor));)
+        shim_note(CAP_NOTE_LOST, "a newer version of %s was looked up than is known here: its calls are not seen",
+                  name);
+}
+
+/* Registered after the first real call, so that it runs before the handlers that the driver registered when it was
+ * loaded, and after those that the program registered later: the device can still be asked. */
+static void at_exit(void)
+{
+    if (!shim_is_recording())
+        return;
+    shim_thread.inside++;
+    health_at_exit();
+    shim_thread.inside--;
+}
+
+__attribute__((destructor)) static void at_unload(void)
+{
+    if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) < SHIM_RECORDING || !is_owner())
+        return;
+    shim_thread.inside++; /* for good: what other destructors still call is passed through */
+    if (shim_is_recording()) {
+        health_flush_host();
+        blob_finish(2000);
+        note_look_ups();
+        track_write_end();
+    }
+    capture_close();
+    shim_thread.inside--;
+}
+
+static void start(void)
+{
+    dl_iterate_phdr(find_own_text, NULL);
+    own_page();
+    options_read();
+    const char *problem = capture_open(options.out);
+    if (problem) {
+        __atomic_store_n(&state, SHIM_ASIDE, __ATOMIC_RELEASE);
+        return;
+    }
+    options_record();
+    __atomic_store_n(&state, SHIM_RECORDING, __ATOMIC_RELEASE);
+    object_refresh();
+    atexit(at_exit);
+}
+
+bool shim_enter(void)
+{
+    int now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
+    if (now >= SHIM_RECORDING) {
+        if (now != SHIM_PASSIVE && is_owner())
+            return true;
+        /* Only the child's copy of this memory changes. */
+        __atomic_store_n(&state, SHIM_PASSIVE, __ATOMIC_RELEASE);
+        return false;
+    }
+    int idle = SHIM_IDLE;
+    if (__atomic_compare_exchange_n(&state, &idle, SHIM_STARTING, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        shim_thread.inside++;
+        start(); /* files only: no call into the driver, no dlopen, so nobody can be waiting for us while we wait */
+        stack_load();
+        driver_load();
+        shim_thread.inside--;
+        return true;
+    }
+    while (__atomic_load_n(&state, __ATOMIC_ACQUIRE) == SHIM_STARTING)
+        sched_yield();
+    return shim_enter();
+}

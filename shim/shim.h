@@ -1,0 +1,33 @@
+/* shim.h - the life of the shim in a process: idle, recording, stepped aside, passive.
+ *
+ * Idle until the first hooked driver call; a program that never makes one is not touched. A child of fork (or of a raw
+ * clone) whose parent was recording is passive: everything passes through, and the parent's files are left alone. A
+ * failure of ours means stepping aside: no more records or device work, but the tables go on, since the program's
+ * pointers depend on them.
+ */
+#ifndef SHIM_SHIM_H
+#define SHIM_SHIM_H
+
+#include <stdbool.h>
+
+#include "shim/hooks.h"
+
+enum shim_state { SHIM_IDLE, SHIM_STARTING, SHIM_RECORDING, SHIM_ASIDE, SHIM_PASSIVE };
+
+/* Whether wrappers work in this process; starts the capture at the first call. */
+bool shim_enter(void);
+bool shim_is_recording(void);
+bool shim_is_owner(void); /* this process started the capture (or nobody did) */
+
+void shim_step_aside(const char *reason);
+
+/* A sticky error was returned: the context can do nothing more. What lies in host memory is still written out. */
+void shim_device_lost(CUresult result);
+bool shim_device_usable(void);
+
+void shim_note(int kind, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The library's own code, for leaving its frames out of stacks. */
+bool shim_owns_address(uintptr_t address);
+
+#endif

@@ -1,0 +1,333 @@
+#include "shim/snapshot.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/map.h"
+#include "shim/alloc_table.h"
+#include "shim/blob.h"
+#include "shim/capture_write.h"
+#include "shim/device_work.h"
+#include "shim/driver.h"
+#include "shim/options.h"
+#include "shim/record.h"
+#include "shim/shim.h"
+#include "shim/staging.h"
+
+enum { REACH_MAX = 256 }; /* allocations that one launch's arguments can name */
+
+struct batch;
+struct item {
+    struct blob_job job; /* first: the blob helper gives it back */
+    struct batch *batch;
+    uint64_t launch;
+    uint32_t allocation, when;
+};
+struct batch {
+    struct progress_mark mark;
+    struct staging_buffer *staging;
+    struct batch *next;
+    uint32_t count, left; /* left: atomic, items the helper has not finished */
+    struct item items[];
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct batch *pending; /* enqueued, newest first */
+static struct map counts;     /* (kernel, config) to launches that had snapshots */
+static uint64_t bytes_taken;  /* atomic, against the budget */
+static uint64_t matching;     /* atomic: launches that pass the filter */
+
+static bool within_counts(const struct tracked_kernel *kernel, uint32_t config)
+{
+    if (options.snapshots_first == UINT64_MAX)
+        return true;
+    uint64_t key = (uint64_t)kernel->id << 32 | config, count = 0;
+    pthread_mutex_lock(&lock);
+    map_get(&counts, key, &count);
+    bool ok = count < options.snapshots_first;
+    if (ok)
+        map_put(&counts, key, count + 1);
+    pthread_mutex_unlock(&lock);
+    return ok;
+}
+
+static bool take_armed(struct tracked_kernel *kernel)
+{
+    uint32_t armed = __atomic_load_n(&kernel->armed, __ATOMIC_RELAXED);
+    while (armed)
+        if (__atomic_compare_exchange_n(&kernel->armed, &armed, armed - 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+            return true;
+    return false;
+}
+
+enum snapshot_choice snapshot_choose(struct tracked_kernel *kernel, uint32_t config, struct tracked_stream *stream)
+{
+    if (!kernel->matches || !shim_device_usable() || blob_broken())
+        return SNAPSHOT_NONE;
+    uint64_t number = __atomic_fetch_add(&matching, 1, __ATOMIC_RELAXED);
+    if (number < options.launch_skip || number - options.launch_skip >= options.launch_count || !stream ||
+        !device_work(stream->context))
+        return SNAPSHOT_NONE;
+    if (!take_armed(kernel) && !within_counts(kernel, config))
+        return SNAPSHOT_NONE;
+    return __atomic_load_n(&bytes_taken, __ATOMIC_RELAXED) < options.snapshot_budget ? SNAPSHOT_TAKE
+                                                                                     : SNAPSHOT_OVER_BUDGET;
+}
+
+static void find_variables(struct tracked_module *module)
+{
+    if (__atomic_exchange_n(&module->variables_done, true, __ATOMIC_ACQ_REL))
+        return;
+    for (size_t i = 0; i < module->scan.variable_count; i++) {
+        const char *name = module->scan.variables[i].name;
+        CUdeviceptr address = 0;
+        size_t bytes = 0;
+        CUresult result = CUDA_ERROR_NOT_FOUND;
+        if (module->library && driver.cuLibraryGetGlobal)
+            result = driver.cuLibraryGetGlobal(&address, &bytes, (CUlibrary)(uintptr_t)module->handle, name);
+        else if (!module->library && driver.cuModuleGetGlobal_v2)
+            result = driver.cuModuleGetGlobal_v2(&address, &bytes, (CUmodule)(uintptr_t)module->handle, name);
+        if (result == CUDA_SUCCESS && address && bytes) {
+            uint64_t seq = capture_next_seq();
+            record_variable(seq, __builtin_ia32_rdtsc(), module, address, bytes, name);
+        }
+    }
+}
+
+static uint32_t add_reached(struct allocation *found, uint32_t count, const struct allocation *a)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (found[i].id == a->id)
+            return count;
+    if (count < REACH_MAX)
+        found[count++] = *a;
+    return count;
+}
+
+/* Everything that an aligned 8-byte word of the arguments points into (or right behind), and the module's variables. */
+static uint32_t reach(struct tracked_kernel *kernel, const uint8_t *arguments, uint32_t bytes, struct allocation *found)
+{
+    uint32_t count = 0;
+    struct allocation a;
+    for (uint32_t i = 0; i + 8 <= bytes; i += 8) {
+        uint64_t word;
+        memcpy(&word, arguments + i, 8);
+        if (word && alloc_table_find(word, &a))
+            count = add_reached(found, count, &a);
+    }
+    for (uint32_t i = 0; kernel->module && track_module_variable(kernel->module, i, &a); i++)
+        count = add_reached(found, count, &a);
+    return count;
+}
+
+/* Runs on the blob helper. The record comes after its blob, so that a reader never sees one without the other. */
+static void item_stored(struct blob_job *job, bool ok)
+{
+    struct item *item = (struct item *)job;
+    struct batch *batch = item->batch;
+    struct cap_snapshot *record = ok ? capture_define(CAP_SNAPSHOT, sizeof *record) : NULL;
+    if (record) {
+        record->launch = item->launch;
+        record->allocation = item->allocation;
+        record->when = item->when;
+        record->bytes = job->bytes;
+        record->hash_low = job->hash.low;
+        record->hash_high = job->hash.high;
+        capture_commit(record);
+        CAPTURE_COUNT(snapshots, 1);
+        CAPTURE_COUNT(snapshot_bytes, job->bytes);
+    } else
+        CAPTURE_COUNT(dropped_snapshots, 1);
+    if (__atomic_sub_fetch(&batch->left, 1, __ATOMIC_ACQ_REL) == 0) {
+        staging_release(batch->staging);
+        free(batch);
+    }
+}
+
+static void discard(struct batch *batch)
+{
+    CAPTURE_COUNT(dropped_snapshots, batch->count);
+    staging_release(batch->staging);
+    free(batch);
+}
+
+static void hand_over(struct batch *batch)
+{
+    uint32_t count = batch->count;
+    device_mark_release(&batch->mark);
+    for (uint32_t i = 0; i < count; i++) /* the last one may free the batch */
+        if (!blob_put(&batch->items[i].job))
+            item_stored(&batch->items[i].job, false);
+}
+
+static bool any_pending(void)
+{
+    return __atomic_load_n(&pending, __ATOMIC_RELAXED) != NULL;
+}
+
+void snapshot_poll(void)
+{
+    struct batch *ready = NULL;
+    if (!any_pending())
+        return;
+    pthread_mutex_lock(&lock);
+    for (struct batch **at = &pending; *at;) {
+        struct batch *b = *at;
+        if (device_reached(&b->mark)) {
+            *at = b->next;
+            b->next = ready; /* reverses: oldest first */
+            ready = b;
+        } else
+            at = &b->next;
+    }
+    pthread_mutex_unlock(&lock);
+    while (ready) {
+        struct batch *b = ready;
+        ready = b->next;
+        hand_over(b);
+    }
+}
+
+void snapshot_device_lost(void)
+{
+    snapshot_poll();
+    pthread_mutex_lock(&lock);
+    struct batch *lost = pending;
+    pending = NULL;
+    pthread_mutex_unlock(&lock);
+    while (lost) {
+        /* The driver may still believe that it writes there: the memory is not reused, only forgotten. */
+        CAPTURE_COUNT(dropped_snapshots, lost->count);
+        lost = lost->next;
+    }
+}
+
+void snapshot_finish(unsigned milliseconds)
+{
+    const struct timespec nap = {0, 1000000};
+    snapshot_poll();
+    for (unsigned i = 0; i < milliseconds && any_pending() && shim_device_usable(); i++) {
+        nanosleep(&nap, NULL);
+        snapshot_poll();
+    }
+}
+
+/* Room for `bytes` in staging; when all of it is in flight, waits until the device and the helper gave some back. */
+static struct staging_buffer *staging_wait(size_t bytes)
+{
+    const struct timespec nap = {0, 200000};
+    struct staging_buffer *buffer = NULL;
+    for (unsigned i = 0; i < 50000 && shim_device_usable() && !blob_broken(); i++) {
+        if ((buffer = staging_take(bytes)))
+            break;
+        if (!staging_in_use()) /* nothing will come back: there is no memory */
+            break;
+        snapshot_poll();
+        nanosleep(&nap, NULL);
+    }
+    return buffer;
+}
+
+static struct batch *plan(enum cap_snapshot_when when, uint64_t launch_seq, const struct allocation *found,
+                          uint32_t count, struct snapshot_result *result)
+{
+    struct batch *batch = calloc(1, sizeof *batch + count * sizeof *batch->items);
+    if (!batch)
+        return NULL;
+    uint64_t budget = options.snapshot_budget, taken = __atomic_load_n(&bytes_taken, __ATOMIC_RELAXED);
+    uint64_t left = taken < budget ? budget - taken : 0;
+    /* In `deep` one buffer may take everything; else a slab of a caching allocator would leave nothing for the others.
+     */
+    uint64_t one = options.preset == PRESET_DEEP ? left : budget / 4;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t bytes = found[i].bytes;
+        if (bytes > left || bytes > one || bytes > STAGING_BYTES_MAX) {
+            result->left_out = true;
+            CAPTURE_COUNT(dropped_snapshots, 1);
+            continue;
+        }
+        left -= bytes;
+        struct item *item = &batch->items[batch->count++];
+        item->batch = batch;
+        item->launch = launch_seq;
+        item->allocation = found[i].id;
+        item->when = when;
+        item->job.bytes = bytes;
+        item->job.data = (void *)(uintptr_t)found[i].address; /* until staging is known */
+        item->job.stored = item_stored;
+    }
+    batch->left = batch->count;
+    return batch;
+}
+
+static size_t staging_size(const struct batch *batch)
+{
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < batch->count; i++)
+        bytes += (batch->items[i].job.bytes + 63) & ~(size_t)63;
+    return bytes;
+}
+
+static bool enqueue(struct batch *batch, struct tracked_stream *stream, struct device_work *work)
+{
+    char *at = staging_data(batch->staging);
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < batch->count; i++) {
+        struct blob_job *job = &batch->items[i].job;
+        CUdeviceptr source = (uintptr_t)job->data;
+        job->data = at;
+        if (driver.cuMemcpyDtoHAsync_v2(at, source, job->bytes, stream->handle) != CUDA_SUCCESS)
+            return false;
+        at += (job->bytes + 63) & ~(size_t)63;
+        bytes += job->bytes;
+    }
+    if (!device_mark(work, stream, &batch->mark))
+        return false;
+    __atomic_fetch_add(&bytes_taken, bytes, __ATOMIC_RELAXED);
+    return true;
+}
+
+struct snapshot_result snapshot_take(enum cap_snapshot_when when, uint64_t launch_seq, struct tracked_kernel *kernel,
+                                     struct tracked_stream *stream, const uint8_t *arguments, uint32_t bytes)
+{
+    struct snapshot_result result = {false, false};
+    struct device_work *work = device_work(stream->context);
+    if (!work || !driver.cuMemcpyDtoHAsync_v2)
+        return result;
+    if (kernel->module)
+        find_variables(kernel->module);
+    struct allocation *found = malloc(REACH_MAX * sizeof *found);
+    uint32_t count = found ? reach(kernel, arguments, bytes, found) : 0;
+    if (found && !count)
+        result.taken = true;
+    struct batch *batch = count ? plan(when, launch_seq, found, count, &result) : NULL;
+    free(found);
+    if (batch && !batch->count) {
+        free(batch);
+        batch = NULL;
+    }
+    if (!batch)
+        return result;
+    CUstreamCaptureMode mode = device_relax();
+    batch->staging = staging_wait(staging_size(batch));
+    if (!batch->staging) {
+        result.left_out = true;
+        CAPTURE_COUNT(dropped_snapshots, batch->count);
+        free(batch);
+    } else if (!enqueue(batch, stream, work)) {
+        /* Some copies may be under way; the driver's queue is in order, so wait before the memory is reused. */
+        result.left_out = true;
+        if (driver.cuStreamSynchronize && driver.cuStreamSynchronize(stream->handle) == CUDA_SUCCESS)
+            discard(batch);
+    } else {
+        result.taken = true;
+        pthread_mutex_lock(&lock);
+        batch->next = pending;
+        pending = batch;
+        pthread_mutex_unlock(&lock);
+    }
+    device_unrelax(mode);
+    return result;
+}

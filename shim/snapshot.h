@@ -1,0 +1,31 @@
+/* snapshot.h - copies of the memory that a launch's arguments reach, taken in stream order before and after it.
+ *
+ * Copies go into pinned staging memory; a progress mark behind them says when they are complete, also when the device
+ * dies later. Complete ones are hashed, stored and recorded by the blob helper. Thread-safe.
+ */
+#ifndef SHIM_SNAPSHOT_H
+#define SHIM_SNAPSHOT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <opsdebug/capture.h>
+
+#include "shim/track.h"
+
+enum snapshot_choice { SNAPSHOT_NONE, SNAPSHOT_TAKE, SNAPSHOT_OVER_BUDGET };
+struct snapshot_result {
+    bool taken;    /* at least one copy was enqueued, or nothing is reachable */
+    bool left_out; /* something was not copied: budget or memory */
+};
+
+/* Whether this launch (which is counted here) gets snapshots. `stream` NULL: nothing may be enqueued now. */
+enum snapshot_choice snapshot_choose(struct tracked_kernel *kernel, uint32_t config, struct tracked_stream *stream);
+struct snapshot_result snapshot_take(enum cap_snapshot_when when, uint64_t launch_seq, struct tracked_kernel *kernel,
+                                     struct tracked_stream *stream, const uint8_t *arguments, uint32_t bytes);
+
+void snapshot_poll(void);        /* hands complete ones over */
+void snapshot_device_lost(void); /* what is complete is handed over, the rest dropped */
+void snapshot_finish(unsigned milliseconds);
+
+#endif

@@ -1,0 +1,54 @@
+#include "shim/stack.h"
+
+#include <dlfcn.h>
+#include <stddef.h>
+
+#include <opsdebug/capture.h>
+
+#include "shim/doors.h"
+#include "shim/intern.h"
+#include "shim/object.h"
+#include "shim/options.h"
+#include "shim/shim.h"
+
+enum { STACK_MAX = 48, UNWIND_CACHE_PER_THREAD = 2 };
+
+typedef int backtrace_function(void **buffer, int size);
+static backtrace_function *backtrace_get;
+
+void stack_load(void)
+{
+    if (!options.stacks)
+        return;
+    /* By name and local: the program may bring another unwinder (LLVM's libunwind.so.1 has the same unw_ names). */
+    void *library = dlopen("libunwind.so.8", RTLD_LAZY | RTLD_LOCAL);
+    backtrace_function *function =
+        library ? (backtrace_function *)doors_real_dlsym(library, "unw_backtrace") : (backtrace_function *)NULL;
+    if (!function) {
+        shim_note(CAP_NOTE_LOST, "libunwind.so.8 is not there: records carry no stacks");
+        return;
+    }
+    /* With the default global cache every unwinding takes a lock and two sigprocmask calls. */
+    int (*set_caching)(void *, int) = (int (*)(void *, int))doors_real_dlsym(library, "_ULx86_64_set_caching_policy");
+    void **space = doors_real_dlsym(library, "_ULx86_64_local_addr_space");
+    if (set_caching && space)
+        set_caching(*space, UNWIND_CACHE_PER_THREAD);
+    __atomic_store_n(&backtrace_get, function, __ATOMIC_RELEASE);
+}
+
+uint32_t stack_here(void)
+{
+    backtrace_function *function = __atomic_load_n(&backtrace_get, __ATOMIC_ACQUIRE);
+    if (!function || !shim_is_recording())
+        return 0;
+    void *raw[STACK_MAX];
+    uint64_t frames[STACK_MAX];
+    int got = function(raw, STACK_MAX), skip = 0;
+    while (skip < got && shim_owns_address((uintptr_t)raw[skip]))
+        skip++;
+    uint32_t count = 0;
+    for (int i = skip; i < got && raw[i]; i++)
+        frames[count++] = (uintptr_t)raw[i];
+    object_refresh();
+    return intern_stack(frames, count);
+}

@@ -1,0 +1,25 @@
+/* thread.h - what the shim knows about the calling thread. Plain thread-local data, valid from the thread's first
+ * instruction. */
+#ifndef SHIM_THREAD_H
+#define SHIM_THREAD_H
+
+#include <stdint.h>
+
+struct segment;
+
+struct shim_thread {
+    uint32_t inside;          /* > 0 inside a real driver call or our own code: wrappers and look-ups pass through */
+    uint16_t hook;            /* the driver function we are inside of */
+    uint16_t scope;           /* the outermost hooked function, HOOK_NONE outside */
+    uint32_t runtime_depth;   /* open scopes of cudart entry points */
+    uint32_t open_bytes;      /* size of the record that is being filled */
+    struct segment *segment;  /* where this thread's records go */
+    struct segment *previous; /* kept mapped, since a call may still patch a record in it */
+    uint64_t calls, own_tsc, records, record_bytes; /* not yet added to the capture's header */
+    uint32_t thread_id;                             /* Linux thread id, 0 unknown yet */
+};
+
+/* Preloaded libraries get static TLS; initial-exec keeps every access to one instruction and never allocates. */
+extern __thread struct shim_thread shim_thread __attribute__((tls_model("initial-exec")));
+
+#endif

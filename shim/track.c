@@ -1,0 +1,345 @@
+#include "shim/track.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <opsdebug/capture.h>
+
+#include "common/map.h"
+#include "shim/alloc_table.h"
+#include "shim/capture_write.h"
+#include "shim/driver.h"
+#include "shim/intern.h"
+#include "shim/thread.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct map contexts, streams, events;
+static struct tracked_context *first_context;
+static struct tracked_stream *first_stream;
+static uint64_t devices_seen;
+static uint64_t generation = 1; /* changes whenever a handle dies, so that threads drop what they remember */
+
+static __thread struct {
+    uint64_t generation;
+    CUcontext handle;
+    struct tracked_context *context;
+} last_context __attribute__((tls_model("initial-exec")));
+
+static __thread struct {
+    uint64_t generation, key;
+    struct tracked_stream *stream;
+} last_stream __attribute__((tls_model("initial-exec")));
+
+static void forget_cached(void)
+{
+    __atomic_fetch_add(&generation, 1, __ATOMIC_ACQ_REL);
+}
+
+static void write_device(CUdevice ordinal)
+{
+    char name[256] = "";
+    size_t memory = 0;
+    int version = 0, value[6] = {0};
+    static const CUdevice_attribute wanted[6] = {
+        CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+        CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,     CU_DEVICE_ATTRIBUTE_CLOCK_RATE,
+        CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE,        CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH,
+    };
+    if (driver.cuDeviceGetName)
+        driver.cuDeviceGetName(name, sizeof name - 1, ordinal);
+    if (driver.cuDeviceTotalMem_v2)
+        driver.cuDeviceTotalMem_v2(&memory, ordinal);
+    if (driver.cuDriverGetVersion)
+        driver.cuDriverGetVersion(&version);
+    for (int i = 0; i < 6 && driver.cuDeviceGetAttribute; i++)
+        driver.cuDeviceGetAttribute(&value[i], wanted[i], ordinal);
+    uint32_t text = intern_string(name);
+    struct cap_device *record = capture_define(CAP_DEVICE, sizeof *record);
+    if (!record)
+        return;
+    record->ordinal = (uint32_t)ordinal;
+    record->name = text;
+    record->major = (uint32_t)value[0];
+    record->minor = (uint32_t)value[1];
+    record->sm_count = (uint32_t)value[2];
+    record->clock_khz = (uint32_t)value[3];
+    record->memory_clock_khz = (uint32_t)value[4];
+    record->bus_bits = (uint32_t)value[5];
+    record->memory_bytes = memory;
+    record->driver_version = (uint32_t)version;
+    capture_commit(record);
+}
+
+static void write_context(const struct tracked_context *context, bool destroyed)
+{
+    struct cap_context *record = capture_define(CAP_CONTEXT, sizeof *record);
+    if (!record)
+        return;
+    record->id = context->id;
+    record->device = context->device;
+    record->handle = (uint64_t)(uintptr_t)context->handle;
+    record->destroyed = destroyed;
+    capture_commit(record);
+}
+
+static struct tracked_context *find_context(CUcontext handle)
+{
+    uint64_t value;
+    pthread_mutex_lock(&lock);
+    struct tracked_context *found =
+        map_get(&contexts, (uint64_t)(uintptr_t)handle, &value) ? (void *)(uintptr_t)value : NULL;
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+struct tracked_context *track_context(CUcontext handle)
+{
+    if (!handle)
+        return NULL;
+    struct tracked_context *found = find_context(handle), *fresh;
+    if (found)
+        return found;
+    CUdevice device = 0;
+    if (driver.cuCtxGetDevice)
+        driver.cuCtxGetDevice(&device); /* of the current one, which is what we are asked about */
+    fresh = calloc(1, sizeof *fresh);
+    if (!fresh)
+        return NULL;
+    fresh->handle = handle;
+    fresh->device = (uint32_t)device;
+    pthread_mutex_lock(&lock);
+    uint64_t value;
+    bool first_of_device = device >= 0 && device < 64 && !(devices_seen >> device & 1);
+    if (map_get(&contexts, (uint64_t)(uintptr_t)handle, &value)) { /* another thread was faster */
+        found = (void *)(uintptr_t)value;
+        first_of_device = false;
+    } else if (map_put(&contexts, (uint64_t)(uintptr_t)handle, (uint64_t)(uintptr_t)fresh)) {
+        fresh->id = intern_new_id(INTERN_CONTEXT);
+        fresh->next = first_context;
+        first_context = fresh;
+        found = fresh;
+        if (first_of_device)
+            devices_seen |= UINT64_C(1) << device;
+        write_context(fresh, false);
+    }
+    pthread_mutex_unlock(&lock);
+    if (found != fresh)
+        free(fresh);
+    if (first_of_device && found)
+        write_device(device);
+    return found;
+}
+
+struct tracked_context *track_current_context(void)
+{
+    CUcontext handle = NULL;
+    if (!driver.cuCtxGetCurrent || driver.cuCtxGetCurrent(&handle) != CUDA_SUCCESS || !handle)
+        return NULL;
+    uint64_t now = __atomic_load_n(&generation, __ATOMIC_ACQUIRE);
+    if (last_context.handle == handle && last_context.generation == now)
+        return last_context.context;
+    struct tracked_context *context = track_context(handle);
+    last_context.handle = handle;
+    last_context.generation = now;
+    last_context.context = context;
+    return context;
+}
+
+void track_context_gone(CUcontext handle)
+{
+    uint64_t value;
+    pthread_mutex_lock(&lock);
+    struct tracked_context *context =
+        map_get(&contexts, (uint64_t)(uintptr_t)handle, &value) ? (void *)(uintptr_t)value : NULL;
+    if (context) {
+        map_remove(&contexts, (uint64_t)(uintptr_t)handle);
+        __atomic_store_n(&context->gone, true, __ATOMIC_RELEASE);
+        for (struct tracked_stream *s = first_stream; s; s = s->next)
+            if (s->context == context && !s->gone) {
+                __atomic_store_n(&s->gone, true, __ATOMIC_RELEASE);
+                if (s->kind == CAP_STREAM_CREATED)
+                    map_remove(&streams, (uint64_t)(uintptr_t)s->handle);
+            }
+    }
+    pthread_mutex_unlock(&lock);
+    if (!context)
+        return;
+    forget_cached();
+    alloc_table_drop(context->id, 0);
+    write_context(context, true);
+}
+
+struct tracked_context *track_first_context(void)
+{
+    return __atomic_load_n(&first_context, __ATOMIC_ACQUIRE);
+}
+
+struct tracked_stream *track_first_stream(void)
+{
+    return __atomic_load_n(&first_stream, __ATOMIC_ACQUIRE);
+}
+
+static void write_stream(const struct tracked_stream *stream, bool destroyed)
+{
+    struct cap_stream *record = capture_define(CAP_STREAM, sizeof *record);
+    if (!record)
+        return;
+    record->id = stream->id;
+    record->context = stream->context ? stream->context->id : 0;
+    record->kind = stream->kind;
+    record->flags = stream->flags;
+    record->handle = (uint64_t)(uintptr_t)stream->handle;
+    record->destroyed = destroyed;
+    capture_commit(record);
+}
+
+static struct tracked_stream *add_stream(uint64_t key, const struct tracked_stream *like)
+{
+    uint64_t value;
+    struct tracked_stream *found = NULL, *fresh = malloc(sizeof *fresh);
+    if (!fresh)
+        return NULL;
+    *fresh = *like;
+    pthread_mutex_lock(&lock);
+    if (map_get(&streams, key, &value))
+        found = (void *)(uintptr_t)value;
+    else if (map_put(&streams, key, (uint64_t)(uintptr_t)fresh)) {
+        fresh->id = intern_new_id(INTERN_STREAM);
+        fresh->next = first_stream;
+        __atomic_store_n(&first_stream, fresh, __ATOMIC_RELEASE);
+        found = fresh;
+        write_stream(fresh, false);
+    }
+    pthread_mutex_unlock(&lock);
+    if (found != fresh)
+        free(fresh);
+    return found;
+}
+
+struct tracked_stream *track_stream(CUstream handle, bool per_thread, bool create)
+{
+    uint64_t key = (uint64_t)(uintptr_t)handle;
+    struct tracked_stream like = {.handle = handle, .kind = CAP_STREAM_CREATED};
+    struct tracked_context *context = NULL;
+    if (handle == NULL && per_thread)
+        handle = CU_STREAM_PER_THREAD;
+    if (handle == NULL || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) {
+        /* The default streams exist once per context (and thread). Real handles are aligned: low bits keep keys apart.
+         */
+        context = track_current_context();
+        if (!context)
+            return NULL;
+        bool mine = handle == CU_STREAM_PER_THREAD;
+        if (mine && !shim_thread.thread_id)
+            shim_thread.thread_id = (uint32_t)syscall(SYS_gettid);
+        key = (uint64_t)context->id << 34 | (mine ? (uint64_t)shim_thread.thread_id << 2 | 2 : 1);
+        like.handle = mine ? CU_STREAM_PER_THREAD : NULL;
+        like.kind = mine ? CAP_STREAM_PER_THREAD : CAP_STREAM_LEGACY;
+        create = true;
+    }
+    uint64_t now = __atomic_load_n(&generation, __ATOMIC_ACQUIRE), value;
+    if (last_stream.key == key && last_stream.generation == now)
+        return last_stream.stream;
+    pthread_mutex_lock(&lock);
+    struct tracked_stream *stream = map_get(&streams, key, &value) ? (void *)(uintptr_t)value : NULL;
+    pthread_mutex_unlock(&lock);
+    if (!stream && create) {
+        like.context = context ? context : track_current_context();
+        stream = add_stream(key, &like);
+    }
+    if (stream) {
+        last_stream.key = key;
+        last_stream.generation = now;
+        last_stream.stream = stream;
+    }
+    return stream;
+}
+
+uint32_t track_stream_id(CUstream handle, bool per_thread)
+{
+    const struct tracked_stream *stream = track_stream(handle, per_thread, true);
+    return stream ? stream->id : 0;
+}
+
+struct tracked_stream *track_stream_created(CUstream handle, uint32_t flags)
+{
+    struct tracked_stream like = {
+        .handle = handle, .kind = CAP_STREAM_CREATED, .flags = flags, .context = track_current_context()};
+    return add_stream((uint64_t)(uintptr_t)handle, &like);
+}
+
+void track_stream_gone(CUstream handle)
+{
+    uint64_t key = (uint64_t)(uintptr_t)handle, value;
+    pthread_mutex_lock(&lock);
+    struct tracked_stream *stream = map_get(&streams, key, &value) ? (void *)(uintptr_t)value : NULL;
+    if (stream) {
+        map_remove(&streams, key);
+        __atomic_store_n(&stream->gone, true, __ATOMIC_RELEASE);
+        write_stream(stream, true);
+    }
+    pthread_mutex_unlock(&lock);
+    forget_cached();
+}
+
+static void write_event(CUevent handle, uint32_t id, uint32_t flags, bool destroyed)
+{
+    const struct tracked_context *context = track_current_context();
+    struct cap_event *record = capture_define(CAP_EVENT, sizeof *record);
+    if (!record)
+        return;
+    record->id = id;
+    record->context = context ? context->id : 0;
+    record->flags = flags;
+    record->destroyed = destroyed;
+    record->handle = (uint64_t)(uintptr_t)handle;
+    capture_commit(record);
+}
+
+uint32_t track_event_created(CUevent handle, uint32_t flags)
+{
+    uint32_t id = intern_new_id(INTERN_EVENT);
+    write_event(handle, id, flags, false);
+    pthread_mutex_lock(&lock);
+    map_put(&events, (uint64_t)(uintptr_t)handle, (uint64_t)flags << 32 | id);
+    pthread_mutex_unlock(&lock);
+    return id;
+}
+
+uint32_t track_event(CUevent handle, uint32_t *flags)
+{
+    uint64_t value = 0;
+    pthread_mutex_lock(&lock);
+    map_get(&events, (uint64_t)(uintptr_t)handle, &value);
+    pthread_mutex_unlock(&lock);
+    if (flags)
+        *flags = (uint32_t)(value >> 32);
+    return (uint32_t)value;
+}
+
+void track_event_gone(CUevent handle)
+{
+    uint32_t flags, id = track_event(handle, &flags);
+    if (!id)
+        return;
+    pthread_mutex_lock(&lock);
+    map_remove(&events, (uint64_t)(uintptr_t)handle);
+    pthread_mutex_unlock(&lock);
+    write_event(handle, id, flags, true);
+}
+
+void track_write_end(void)
+{
+    uint64_t bytes, redzones;
+    uint32_t count;
+    alloc_table_totals(&count, &bytes, &redzones);
+    struct cap_end *record = capture_define(CAP_END, sizeof *record);
+    if (record) {
+        record->live_allocations = count;
+        record->live_bytes = bytes;
+        capture_commit(record);
+    }
+}

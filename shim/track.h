@@ -1,0 +1,102 @@
+/* track.h - the program's CUDA objects by handle: contexts, streams, events, modules, kernels.
+ *
+ * Handles are reused by drivers; a destroyed object is forgotten at once, and the next one with its handle gets a new
+ * id. The structures themselves are never freed (they are small, and another thread may still hold a pointer).
+ * Thread-safe: the maps are behind one lock; members are constant after creation unless said otherwise.
+ */
+#ifndef SHIM_TRACK_H
+#define SHIM_TRACK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shim/alloc_table.h"
+#include "shim/hooks.h"
+#include "shim/ptx_scan.h"
+
+struct device_work; /* what the shim keeps on the device for one context, see device_work.h */
+
+struct tracked_context {
+    CUcontext handle;
+    uint32_t id, device;
+    struct device_work *work;     /* atomic: NULL until made */
+    int work_state;               /* atomic: enum in device_work.c */
+    bool gone;                    /* atomic */
+    struct tracked_context *next; /* all contexts ever, newest first */
+};
+
+struct tracked_stream {
+    CUstream handle; /* as the legacy entry points take it: NULL, CU_STREAM_PER_THREAD or a created stream */
+    uint32_t id, kind, flags;
+    struct tracked_context *context;
+    bool gone;                   /* atomic */
+    uint32_t launches_unchecked; /* atomic: launches since the last sentinel check was enqueued */
+    uint32_t timing_pair;        /* atomic: the program recorded the first of a pair of timing events */
+    uint64_t last_launch;        /* atomic: seq of the newest launch, 0 none */
+    uint64_t done_seq;           /* atomic: all work before this seq is known to be complete */
+    struct tracked_stream *next; /* all streams of all contexts, newest first */
+};
+
+struct tracked_module {
+    uint64_t handle;
+    uint32_t id, kind, context;
+    bool library;                 /* CUlibrary, else CUmodule */
+    bool variables_done;          /* atomic: its variables were asked for (see snapshot.c) */
+    struct ptx_scan scan;         /* empty without PTX; read-only */
+    struct allocation *variables; /* found so far; behind the lock of kernel.c */
+    uint32_t variable_count;
+};
+
+struct tracked_kernel {
+    uint64_t handle;
+    bool library; /* a CUkernel */
+    uint32_t id;
+    struct tracked_module *module; /* may be NULL */
+    const char *name;
+    struct ptx_param *params; /* published by layout_source (release) */
+    uint32_t param_count, param_bytes;
+    uint32_t layout_source; /* atomic: enum cap_layout */
+    uint32_t asked_driver;  /* atomic: attributes and layout were asked for, after the first launch */
+    uint32_t matches;       /* OPSDEBUG_KERNEL: 1 yes, 0 no */
+    uint32_t armed;         /* atomic: snapshots were asked for because of damage */
+    uint32_t block[3];      /* of cuFuncSetBlockShape */
+    uint64_t launches;      /* atomic */
+};
+
+/* The calling thread's current context; NULL when there is none or the driver cannot be asked. */
+struct tracked_context *track_current_context(void);
+struct tracked_context *track_context(CUcontext handle);
+void track_context_gone(CUcontext handle);
+struct tracked_context *track_first_context(void);
+
+/* `per_thread`: the call was a _ptsz form. Without `create` an unknown handle gives NULL; it may be garbage. */
+struct tracked_stream *track_stream(CUstream handle, bool per_thread, bool create);
+uint32_t track_stream_id(CUstream handle, bool per_thread); /* creates */
+struct tracked_stream *track_stream_created(CUstream handle, uint32_t flags);
+void track_stream_gone(CUstream handle);
+struct tracked_stream *track_first_stream(void);
+
+uint32_t track_event_created(CUevent handle, uint32_t flags);
+uint32_t track_event(CUevent handle, uint32_t *flags); /* 0: unknown (an imported one) */
+void track_event_gone(CUevent handle);
+
+struct tracked_module *track_module_loaded(uint64_t handle, bool library, const void *image, const char *file);
+struct tracked_module *track_module_file(uint64_t handle, bool library, const char *file); /* reads the file */
+struct tracked_module *track_module(uint64_t handle);                                      /* NULL: unknown */
+void track_module_alias(uint64_t handle, struct tracked_module *module);
+void track_module_gone(uint64_t handle);
+
+void track_module_add_variable(struct tracked_module *module, const struct allocation *a);
+/* The i-th variable found so far, false behind the last. */
+bool track_module_variable(const struct tracked_module *module, uint32_t i, struct allocation *out);
+
+struct tracked_kernel *track_kernel(uint64_t handle); /* NULL: unknown */
+struct tracked_kernel *track_kernel_found(uint64_t handle, bool library, struct tracked_module *module,
+                                          const char *name);
+void track_kernel_alias(uint64_t handle, struct tracked_kernel *kernel);
+/* After a launch that succeeded: makes the kernel known, asks the driver for attributes and layout once. */
+struct tracked_kernel *track_kernel_launched(uint64_t handle);
+
+void track_write_end(void); /* CAP_END */
+
+#endif

@@ -1,0 +1,264 @@
+/* wrap_copy_shape.c - copies of rectangles and boxes. Their descriptors are read after a real call that succeeded: what
+ * the driver refuses may be garbage.
+ */
+#include <opsdebug/capture.h>
+
+#include "shim/call.h"
+#include "shim/copy.h"
+
+/* The first byte of one side. An array's side has no address: its handle stands there. */
+static uint64_t start(CUmemorytype type, const void *host, CUdeviceptr device, CUarray array, size_t x, size_t y,
+                      size_t z, size_t pitch, size_t height)
+{
+    uint64_t inside = x + y * pitch + z * pitch * height;
+    if (type == CU_MEMORYTYPE_HOST)
+        return (uint64_t)(uintptr_t)host + inside;
+    if (type == CU_MEMORYTYPE_ARRAY)
+        return (uint64_t)(uintptr_t)array;
+    return device + inside;
+}
+
+static enum cap_copy_kind kind_of(CUmemorytype target, CUmemorytype source)
+{
+    if (target == CU_MEMORYTYPE_ARRAY || source == CU_MEMORYTYPE_ARRAY)
+        return CAP_COPY_ARRAY;
+    if (target == CU_MEMORYTYPE_HOST && source == CU_MEMORYTYPE_DEVICE)
+        return CAP_COPY_DTOH;
+    if (target == CU_MEMORYTYPE_DEVICE && source == CU_MEMORYTYPE_HOST)
+        return CAP_COPY_HTOD;
+    if (target == CU_MEMORYTYPE_DEVICE && source == CU_MEMORYTYPE_DEVICE)
+        return CAP_COPY_DTOD;
+    return CAP_COPY_UNIFIED;
+}
+
+static struct cap_copy shape_2d(const CUDA_MEMCPY2D *c)
+{
+    struct cap_copy facts = {.width = c->WidthInBytes, .height = c->Height, .depth = 1};
+    facts.target =
+        start(c->dstMemoryType, c->dstHost, c->dstDevice, c->dstArray, c->dstXInBytes, c->dstY, 0, c->dstPitch, 0);
+    facts.source =
+        start(c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, c->srcXInBytes, c->srcY, 0, c->srcPitch, 0);
+    facts.target_pitch = c->dstPitch ? c->dstPitch : c->WidthInBytes;
+    facts.source_pitch = c->srcPitch ? c->srcPitch : c->WidthInBytes;
+    facts.kind = kind_of(c->dstMemoryType, c->srcMemoryType);
+    return facts;
+}
+
+static struct cap_copy shape_3d(const CUDA_MEMCPY3D *c)
+{
+    struct cap_copy facts = {.width = c->WidthInBytes, .height = c->Height, .depth = c->Depth};
+    facts.target = start(c->dstMemoryType, c->dstHost, c->dstDevice, c->dstArray, c->dstXInBytes, c->dstY, c->dstZ,
+                         c->dstPitch, c->dstHeight);
+    facts.source = start(c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, c->srcXInBytes, c->srcY, c->srcZ,
+                         c->srcPitch, c->srcHeight);
+    facts.target_pitch = c->dstPitch ? c->dstPitch : c->WidthInBytes;
+    facts.source_pitch = c->srcPitch ? c->srcPitch : c->WidthInBytes;
+    facts.target_slice_pitch = facts.target_pitch * (c->dstHeight ? c->dstHeight : c->Height);
+    facts.source_slice_pitch = facts.source_pitch * (c->srcHeight ? c->srcHeight : c->Height);
+    facts.kind = kind_of(c->dstMemoryType, c->srcMemoryType);
+    return facts;
+}
+
+static struct cap_copy shape_peer(const CUDA_MEMCPY3D_PEER *c)
+{
+    struct cap_copy facts = {.width = c->WidthInBytes, .height = c->Height, .depth = c->Depth};
+    facts.target = start(c->dstMemoryType, c->dstHost, c->dstDevice, c->dstArray, c->dstXInBytes, c->dstY, c->dstZ,
+                         c->dstPitch, c->dstHeight);
+    facts.source = start(c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, c->srcXInBytes, c->srcY, c->srcZ,
+                         c->srcPitch, c->srcHeight);
+    facts.target_pitch = c->dstPitch ? c->dstPitch : c->WidthInBytes;
+    facts.source_pitch = c->srcPitch ? c->srcPitch : c->WidthInBytes;
+    facts.target_slice_pitch = facts.target_pitch * (c->dstHeight ? c->dstHeight : c->Height);
+    facts.source_slice_pitch = facts.source_pitch * (c->srcHeight ? c->srcHeight : c->Height);
+    facts.kind = kind_of(c->dstMemoryType, c->srcMemoryType);
+    return facts;
+}
+
+static CUresult copy_2d(enum hook hook, const CUDA_MEMCPY2D *pCopy)
+{
+    struct call call;
+    if (!call_enter(&call, hook))
+        return PASS(cuMemcpy2D_v2, hook)(pCopy);
+    copy_before(&call, NULL, false);
+    call_begin(&call);
+    CUresult result = REAL(cuMemcpy2D_v2, hook)(pCopy);
+    call_end(&call);
+    if (result == CUDA_SUCCESS) {
+        struct cap_copy facts = shape_2d(pCopy);
+        facts.asynchronous = false;
+        copy_done(copy_record(&call, &facts, NULL), &call, result);
+    }
+    return call_leave(&call, result);
+}
+
+CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
+{
+    return copy_2d(HOOK_cuMemcpy2D_v2, pCopy);
+}
+
+CUresult cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *pCopy)
+{
+    return copy_2d(HOOK_cuMemcpy2D_v2_ptds, pCopy);
+}
+
+static CUresult copy_2dunaligned(enum hook hook, const CUDA_MEMCPY2D *pCopy)
+{
+    struct call call;
+    if (!call_enter(&call, hook))
+        return PASS(cuMemcpy2DUnaligned_v2, hook)(pCopy);
+    copy_before(&call, NULL, false);
+    call_begin(&call);
+    CUresult result = REAL(cuMemcpy2DUnaligned_v2, hook)(pCopy);
+    call_end(&call);
+    if (result == CUDA_SUCCESS) {
+        struct cap_copy facts = shape_2d(pCopy);
+        facts.asynchronous = false;
+        copy_done(copy_record(&call, &facts, NULL), &call, result);
+    }
+    return call_leave(&call, result);
+}
+
+CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
+{
+    return copy_2dunaligned(HOOK_cuMemcpy2DUnaligned_v2, pCopy);
+}
+
+CUresult cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D *pCopy)
+{
+    return copy_2dunaligned(HOOK_cuMemcpy2DUnaligned_v2_ptds, pCopy);
+}
+
+static CUresult copy_2dasync(enum hook hook, const CUDA_MEMCPY2D *pCopy, CUstream hStream)
+{
+    struct call call;
+    if (!call_enter(&call, hook))
+        return PASS(cuMemcpy2DAsync_v2, hook)(pCopy, hStream);
+    copy_before(&call, hStream, true);
+    call_begin(&call);
+    CUresult result = REAL(cuMemcpy2DAsync_v2, hook)(pCopy, hStream);
+    call_end(&call);
+    if (result == CUDA_SUCCESS) {
+        struct cap_copy facts = shape_2d(pCopy);
+        facts.asynchronous = true;
+        copy_done(copy_record(&call, &facts, hStream), &call, result);
+    }
+    return call_leave(&call, result);
+}
+
+CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
+{
+    return copy_2dasync(HOOK_cuMemcpy2DAsync_v2, pCopy, hStream);
+}
+
+CUresult cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
+{
+    return copy_2dasync(HOOK_cuMemcpy2DAsync_v2_ptsz, pCopy, hStream);
+}
+
+static CUresult copy_3d(enum hook hook, const CUDA_MEMCPY3D *pCopy)
+{
+    struct call call;
+    if (!call_enter(&call, hook))
+        return PASS(cuMemcpy3D_v2, hook)(pCopy);
+    copy_before(&call, NULL, false);
+    call_begin(&call);
+    CUresult result = REAL(cuMemcpy3D_v2, hook)(pCopy);
+    call_end(&call);
+    if (result == CUDA_SUCCESS) {
+        struct cap_copy facts = shape_3d(pCopy);
+        facts.asynchronous = false;
+        copy_done(copy_record(&call, &facts, NULL), &call, result);
+    }
+    return call_leave(&call, result);
+}
+
+CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)
+{
+    return copy_3d(HOOK_cuMemcpy3D_v2, pCopy);
+}
+
+CUresult cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *pCopy)
+{
+    return copy_3d(HOOK_cuMemcpy3D_v2_ptds, pCopy);
+}
+
+static CUresult copy_3dasync(enum hook hook, const CUDA_MEMCPY3D *pCopy, CUstream hStream)
+{
+    struct call call;
+    if (!call_enter(&call, hook))
+        return PASS(cuMemcpy3DAsync_v2, hook)(pCopy, hStream);
+    copy_before(&call, hStream, true);
+    call_begin(&call);
+    CUresult result = REAL(cuMemcpy3DAsync_v2, hook)(pCopy, hStream);
+    call_end(&call);
+    if (result == CUDA_SUCCESS) {
+        struct cap_copy facts = shape_3d(pCopy);
+        facts.asynchronous = true;
+        copy_done(copy_record(&call, &facts, hStream), &call, result);
+    }
+    return call_leave(&call, result);
+}
+
+CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
+{
+    return copy_3dasync(HOOK_cuMemcpy3DAsync_v2, pCopy, hStream);
+}
+
+CUresult cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
+{
+    return copy_3dasync(HOOK_cuMemcpy3DAsync_v2_ptsz, pCopy, hStream);
+}
+
+static CUresult copy_3dpeer(enum hook hook, const CUDA_MEMCPY3D_PEER *pCopy)
+{
+    struct call call;
+    if (!call_enter(&call, hook))
+        return PASS(cuMemcpy3DPeer, hook)(pCopy);
+    copy_before(&call, NULL, false);
+    call_begin(&call);
+    CUresult result = REAL(cuMemcpy3DPeer, hook)(pCopy);
+    call_end(&call);
+    if (result == CUDA_SUCCESS) {
+        struct cap_copy facts = shape_peer(pCopy);
+        facts.asynchronous = false;
+        copy_done(copy_record(&call, &facts, NULL), &call, result);
+    }
+    return call_leave(&call, result);
+}
+
+CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy)
+{
+    return copy_3dpeer(HOOK_cuMemcpy3DPeer, pCopy);
+}
+
+CUresult cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *pCopy)
+{
+    return copy_3dpeer(HOOK_cuMemcpy3DPeer_ptds, pCopy);
+}
+
+static CUresult copy_3dpeerasync(enum hook hook, const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
+{
+    struct call call;
+    if (!call_enter(&call, hook))
+        return PASS(cuMemcpy3DPeerAsync, hook)(pCopy, hStream);
+    copy_before(&call, hStream, true);
+    call_begin(&call);
+    CUresult result = REAL(cuMemcpy3DPeerAsync, hook)(pCopy, hStream);
+    call_end(&call);
+    if (result == CUDA_SUCCESS) {
+        struct cap_copy facts = shape_peer(pCopy);
+        facts.asynchronous = true;
+        copy_done(copy_record(&call, &facts, hStream), &call, result);
+    }
+    return call_leave(&call, result);
+}
+
+CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
+{
+    return copy_3dpeerasync(HOOK_cuMemcpy3DPeerAsync, pCopy, hStream);
+}
+
+CUresult cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
+{
+    return copy_3dpeerasync(HOOK_cuMemcpy3DPeerAsync_ptsz, pCopy, hStream);
+}

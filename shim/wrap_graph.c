@@ -1,0 +1,139 @@
+/* wrap_graph.c - graph capture and graph launches. Nothing of ours goes into a captured stream; launches are only
+ * recorded. */
+#include <opsdebug/capture.h>
+
+#include "shim/call.h"
+#include "shim/device_work.h"
+#include "shim/shim.h"
+#include "shim/track.h"
+
+static CUresult begun(struct call *call, CUresult result)
+{
+    call_end(call);
+    if (result == CUDA_SUCCESS)
+        device_capture_began();
+    return call_leave(call, result);
+}
+
+/* From before the real call on, nothing may be put into any stream: the capture might start between our test and our
+ * call. */
+static bool begin(struct call *call, enum hook hook)
+{
+    if (!call_enter(call, hook))
+        return false;
+    call_begin(call);
+    return true;
+}
+
+static CUresult begin_v1(enum hook hook, CUstream stream)
+{
+    struct call call;
+    if (!begin(&call, hook))
+        return PASS(cuStreamBeginCapture, hook)(stream);
+    return begun(&call, REAL(cuStreamBeginCapture, hook)(stream));
+}
+
+CUresult cuStreamBeginCapture(CUstream hStream)
+{
+    return begin_v1(HOOK_cuStreamBeginCapture, hStream);
+}
+
+CUresult cuStreamBeginCapture_ptsz(CUstream hStream)
+{
+    return begin_v1(HOOK_cuStreamBeginCapture_ptsz, hStream);
+}
+
+static CUresult begin_v2(enum hook hook, CUstream stream, CUstreamCaptureMode mode)
+{
+    struct call call;
+    if (!begin(&call, hook))
+        return PASS(cuStreamBeginCapture_v2, hook)(stream, mode);
+    return begun(&call, REAL(cuStreamBeginCapture_v2, hook)(stream, mode));
+}
+
+CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)
+{
+    return begin_v2(HOOK_cuStreamBeginCapture_v2, hStream, mode);
+}
+
+CUresult cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCaptureMode mode)
+{
+    return begin_v2(HOOK_cuStreamBeginCapture_v2_ptsz, hStream, mode);
+}
+
+static CUresult begin_to_graph(enum hook hook, CUstream stream, CUgraph graph, const CUgraphNode *dependencies,
+                               const CUgraphEdgeData *data, size_t count, CUstreamCaptureMode mode)
+{
+    struct call call;
+    if (!begin(&call, hook))
+        return PASS(cuStreamBeginCaptureToGraph, hook)(stream, graph, dependencies, data, count, mode);
+    return begun(&call, REAL(cuStreamBeginCaptureToGraph, hook)(stream, graph, dependencies, data, count, mode));
+}
+
+CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,
+                                     const CUgraphEdgeData *dependencyData, size_t numDependencies,
+                                     CUstreamCaptureMode mode)
+{
+    return begin_to_graph(HOOK_cuStreamBeginCaptureToGraph, hStream, hGraph, dependencies, dependencyData,
+                          numDependencies, mode);
+}
+
+CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,
+                                          const CUgraphEdgeData *dependencyData, size_t numDependencies,
+                                          CUstreamCaptureMode mode)
+{
+    return begin_to_graph(HOOK_cuStreamBeginCaptureToGraph_ptsz, hStream, hGraph, dependencies, dependencyData,
+                          numDependencies, mode);
+}
+
+static CUresult end_capture(enum hook hook, CUstream stream, CUgraph *graph)
+{
+    struct call call;
+    if (!call_enter(&call, hook))
+        return PASS(cuStreamEndCapture, hook)(stream, graph);
+    call_begin(&call);
+    CUresult result = REAL(cuStreamEndCapture, hook)(stream, graph);
+    call_end(&call);
+    /* A capture that was invalidated ends here as well, with an error of its own. */
+    if (result == CUDA_SUCCESS || result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED ||
+        result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED)
+        device_capture_ended();
+    return call_leave(&call, result);
+}
+
+CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
+{
+    return end_capture(HOOK_cuStreamEndCapture, hStream, phGraph);
+}
+
+CUresult cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph)
+{
+    return end_capture(HOOK_cuStreamEndCapture_ptsz, hStream, phGraph);
+}
+
+static CUresult graph_launch(enum hook hook, CUgraphExec graph, CUstream handle)
+{
+    struct call call;
+    if (!call_enter(&call, hook))
+        return PASS(cuGraphLaunch, hook)(graph, handle);
+    static int noted;
+    if (!__atomic_exchange_n(&noted, 1, __ATOMIC_RELAXED))
+        shim_note(CAP_NOTE_LOST, "graphs are launched: the kernels in them are not recorded one by one");
+    struct tracked_stream *stream = track_stream(handle, hook_kind(hook) == HOOK_PER_THREAD, false);
+    call_begin(&call);
+    CUresult result = REAL(cuGraphLaunch, hook)(graph, handle);
+    call_end(&call);
+    if (result == CUDA_SUCCESS && stream)
+        __atomic_fetch_add(&stream->launches_unchecked, 1, __ATOMIC_RELAXED);
+    return call_leave(&call, result);
+}
+
+CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
+{
+    return graph_launch(HOOK_cuGraphLaunch, hGraph, hStream);
+}
+
+CUresult cuGraphLaunch_ptsz(CUgraphExec hGraph, CUstream hStream)
+{
+    return graph_launch(HOOK_cuGraphLaunch_ptsz, hGraph, hStream);
+}

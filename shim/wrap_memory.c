@@ -1,0 +1,338 @@
+/* wrap_memory.c - allocations and frees of every kind. */
+#include <opsdebug/capture.h>
+
+#include "shim/alloc_table.h"
+#include "shim/call.h"
+#include "shim/driver.h"
+#include "shim/health.h"
+#include "shim/intern.h"
+#include "shim/record.h"
+#include "shim/sentinel.h"
+#include "shim/track.h"
+
+/* Room before and behind `bytes`, aligned so that the program's pointer keeps its 256 bytes. False: cannot be added. */
+static bool padded(struct sentinel_plan plan, size_t bytes, size_t *total)
+{
+    if ((!plan.head && !plan.tail) || bytes > SIZE_MAX - plan.head - plan.tail)
+        return false;
+    *total = bytes + plan.head + plan.tail;
+    return true;
+}
+
+static struct allocation describe(uint32_t kind, CUdeviceptr base, size_t bytes, struct sentinel_plan plan)
+{
+    struct allocation a = {.kind = kind, .base = base, .bytes = bytes, .id = intern_new_id(INTERN_ALLOC)};
+    a.address = base + plan.head;
+    a.head = plan.head;
+    a.tail = plan.tail;
+    return a;
+}
+
+/* Fills the redzones. When that cannot be done they become slack that nobody looks at. */
+static void settle(const struct call *call, struct allocation *a)
+{
+    if ((a->head || a->tail) && !sentinel_fill(a))
+        a->head = a->tail = 0;
+    record_allocation(call, a, 0);
+}
+
+CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
+{
+    struct call call;
+    if (!call_enter(&call, HOOK_cuMemAlloc_v2))
+        return PASS(cuMemAlloc_v2, HOOK_cuMemAlloc_v2)(dptr, bytesize);
+    health_context();
+    struct sentinel_plan plan = {0, 0}, wanted = dptr && bytesize ? sentinel_plan(CAP_ALLOC_DEVICE, bytesize) : plan;
+    size_t total = bytesize;
+    if (padded(wanted, bytesize, &total))
+        plan = wanted;
+    call_begin(&call);
+    CUresult result = REAL(cuMemAlloc_v2, HOOK_cuMemAlloc_v2)(dptr, total);
+    if (result != CUDA_SUCCESS && (plan.head || plan.tail)) { /* what the program would have got without us */
+        plan = (struct sentinel_plan){0, 0};
+        result = REAL(cuMemAlloc_v2, HOOK_cuMemAlloc_v2)(dptr, bytesize);
+    }
+    call_end(&call);
+    if (result == CUDA_SUCCESS) {
+        struct allocation a = describe(CAP_ALLOC_DEVICE, *dptr, bytesize, plan);
+        settle(&call, &a);
+        *dptr = a.address;
+    }
+    return call_leave(&call, result);
+}
+
+CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
+                            unsigned int ElementSizeBytes)
+{
+    struct call call;
+    if (!call_enter(&call, HOOK_cuMemAllocPitch_v2))
+        return PASS(cuMemAllocPitch_v2, HOOK_cuMemAllocPitch_v2)(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+    health_context();
+    bool sane = dptr && pPitch && WidthInBytes && Height && Height < SIZE_MAX / 2 / WidthInBytes;
+    struct sentinel_plan plan = {0, 0};
+    size_t rows = Height;
+    if (sane) {
+        plan.tail = sentinel_plan(CAP_ALLOC_PITCHED, WidthInBytes * Height).tail;
+        rows += (plan.tail + WidthInBytes - 1) / WidthInBytes; /* whole rows, whatever the pitch will be */
+    }
+    call_begin(&call);
+    CUresult result =
+        REAL(cuMemAllocPitch_v2, HOOK_cuMemAllocPitch_v2)(dptr, pPitch, WidthInBytes, rows, ElementSizeBytes);
+    if (result != CUDA_SUCCESS && plan.tail) {
+        plan.tail = 0;
+        result =
+            REAL(cuMemAllocPitch_v2, HOOK_cuMemAllocPitch_v2)(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+    }
+    call_end(&call);
+    if (result == CUDA_SUCCESS) {
+        struct allocation a = describe(CAP_ALLOC_PITCHED, *dptr, *pPitch * Height, plan);
+        settle(&call, &a);
+    }
+    return call_leave(&call, result);
+}
+
+CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags)
+{
+    struct call call;
+    if (!call_enter(&call, HOOK_cuMemAllocManaged))
+        return PASS(cuMemAllocManaged, HOOK_cuMemAllocManaged)(dptr, bytesize, flags);
+    health_context();
+    struct sentinel_plan plan = {0, 0};
+    size_t total = bytesize;
+    if (dptr && bytesize && padded(sentinel_plan(CAP_ALLOC_MANAGED, bytesize), bytesize, &total))
+        plan = sentinel_plan(CAP_ALLOC_MANAGED, bytesize);
+    call_begin(&call);
+    CUresult result = REAL(cuMemAllocManaged, HOOK_cuMemAllocManaged)(dptr, total, flags);
+    if (result != CUDA_SUCCESS && (plan.head || plan.tail)) {
+        plan = (struct sentinel_plan){0, 0};
+        result = REAL(cuMemAllocManaged, HOOK_cuMemAllocManaged)(dptr, bytesize, flags);
+    }
+    call_end(&call);
+    if (result == CUDA_SUCCESS) {
+        struct allocation a = describe(CAP_ALLOC_MANAGED, *dptr, bytesize, plan);
+        settle(&call, &a);
+        *dptr = a.address;
+    }
+    return call_leave(&call, result);
+}
+
+CUresult cuMemFree_v2(CUdeviceptr dptr)
+{
+    struct call call;
+    if (!call_enter(&call, HOOK_cuMemFree_v2))
+        return PASS(cuMemFree_v2, HOOK_cuMemFree_v2)(dptr);
+    struct allocation a;
+    CUdeviceptr base = dptr;
+    /* Out of the table before the real call: as soon as that returns, another thread may get the same address. */
+    bool known = dptr && alloc_table_exact(dptr, &a) && a.kind != CAP_ALLOC_VARIABLE;
+    if (known) {
+        sentinel_before_free(&a, NULL);
+        known = alloc_table_remove(dptr, &a);
+        sentinel_wait_for_lookers();
+        base = a.base;
+    }
+    struct cap_free *record = record_free(&call, known ? &a : NULL, dptr, 0);
+    call_begin(&call);
+    CUresult result = REAL(cuMemFree_v2, HOOK_cuMemFree_v2)(base);
+    call_end(&call);
+    if (record)
+        __atomic_store_n(&record->result, (int32_t)result, __ATOMIC_RELAXED);
+    if (known && result != CUDA_SUCCESS)
+        alloc_table_insert(&a);
+    health_after_sync(result); /* freeing waits for the device */
+    return call_leave(&call, result);
+}
+
+static CUresult alloc_async(enum hook hook, CUdeviceptr *dptr, size_t bytes, CUmemoryPool pool, CUstream handle,
+                            uint32_t kind)
+{
+    struct call call;
+    bool from_pool = kind == CAP_ALLOC_POOL;
+    if (!call_enter(&call, hook))
+        return from_pool ? PASS(cuMemAllocFromPoolAsync, hook)(dptr, bytes, pool, handle)
+                         : PASS(cuMemAllocAsync, hook)(dptr, bytes, handle);
+    struct tracked_stream *stream = track_stream(handle, hook_kind(hook) == HOOK_PER_THREAD, false);
+    struct sentinel_plan plan = {0, 0}, wanted = {0, 0};
+    size_t total = bytes;
+    if (dptr && bytes && stream && !device_stream_captures(stream))
+        wanted = sentinel_plan(kind, bytes);
+    if (padded(wanted, bytes, &total))
+        plan = wanted;
+    call_begin(&call);
+    CUresult result = from_pool ? REAL(cuMemAllocFromPoolAsync, hook)(dptr, total, pool, handle)
+                                : REAL(cuMemAllocAsync, hook)(dptr, total, handle);
+    if (result != CUDA_SUCCESS && (plan.head || plan.tail)) {
+        plan = (struct sentinel_plan){0, 0};
+        result = from_pool ? REAL(cuMemAllocFromPoolAsync, hook)(dptr, bytes, pool, handle)
+                           : REAL(cuMemAllocAsync, hook)(dptr, bytes, handle);
+    }
+    call_end(&call);
+    if (result == CUDA_SUCCESS) {
+        stream = stream ? stream : track_stream(handle, hook_kind(hook) == HOOK_PER_THREAD, true);
+        struct allocation a = describe(kind, *dptr, bytes, plan);
+        a.stream = stream ? stream->id : 0;
+        if ((a.head || a.tail) && !sentinel_fill_on(&a, stream))
+            a.head = a.tail = 0;
+        record_allocation(&call, &a, 0);
+        *dptr = a.address;
+    }
+    return call_leave(&call, result);
+}
+
+CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
+{
+    return alloc_async(HOOK_cuMemAllocAsync, dptr, bytesize, NULL, hStream, CAP_ALLOC_ASYNC);
+}
+
+CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
+{
+    return alloc_async(HOOK_cuMemAllocAsync_ptsz, dptr, bytesize, NULL, hStream, CAP_ALLOC_ASYNC);
+}
+
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream)
+{
+    return alloc_async(HOOK_cuMemAllocFromPoolAsync, dptr, bytesize, pool, hStream, CAP_ALLOC_POOL);
+}
+
+CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream)
+{
+    return alloc_async(HOOK_cuMemAllocFromPoolAsync_ptsz, dptr, bytesize, pool, hStream, CAP_ALLOC_POOL);
+}
+
+static CUresult free_async(enum hook hook, CUdeviceptr dptr, CUstream handle)
+{
+    struct call call;
+    if (!call_enter(&call, hook))
+        return PASS(cuMemFreeAsync, hook)(dptr, handle);
+    struct tracked_stream *stream = track_stream(handle, hook_kind(hook) == HOOK_PER_THREAD, false);
+    struct allocation a;
+    CUdeviceptr base = dptr;
+    bool known = dptr && alloc_table_exact(dptr, &a) && a.kind != CAP_ALLOC_VARIABLE;
+    if (known) {
+        if (stream)
+            sentinel_before_free(&a, stream);
+        known = alloc_table_remove(dptr, &a);
+        base = a.base;
+    }
+    struct cap_free *record = record_free(&call, known ? &a : NULL, dptr, stream ? stream->id : 0);
+    call_begin(&call);
+    CUresult result = REAL(cuMemFreeAsync, hook)(base, handle);
+    call_end(&call);
+    if (record)
+        __atomic_store_n(&record->result, (int32_t)result, __ATOMIC_RELAXED);
+    if (known && result != CUDA_SUCCESS)
+        alloc_table_insert(&a);
+    return call_leave(&call, result);
+}
+
+CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
+{
+    return free_async(HOOK_cuMemFreeAsync, dptr, hStream);
+}
+
+CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
+{
+    return free_async(HOOK_cuMemFreeAsync_ptsz, dptr, hStream);
+}
+
+CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
+                  unsigned long long flags)
+{
+    struct call call;
+    if (!call_enter(&call, HOOK_cuMemMap))
+        return PASS(cuMemMap, HOOK_cuMemMap)(ptr, size, offset, handle, flags);
+    call_begin(&call);
+    CUresult result = REAL(cuMemMap, HOOK_cuMemMap)(ptr, size, offset, handle, flags);
+    call_end(&call);
+    if (result == CUDA_SUCCESS) {
+        struct allocation a = {.kind = CAP_ALLOC_MAPPED, .address = ptr, .base = ptr, .bytes = size};
+        record_allocation(&call, &a, 0);
+    }
+    return call_leave(&call, result);
+}
+
+struct mapped_range {
+    uint64_t start, end;
+    uint64_t found[256];
+    unsigned count;
+};
+
+static void collect_mapped(const struct allocation *a, void *data)
+{
+    struct mapped_range *range = data;
+    if (a->kind == CAP_ALLOC_MAPPED && a->address >= range->start && a->address < range->end && range->count < 256)
+        range->found[range->count++] = a->address;
+}
+
+CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
+{
+    struct call call;
+    if (!call_enter(&call, HOOK_cuMemUnmap))
+        return PASS(cuMemUnmap, HOOK_cuMemUnmap)(ptr, size);
+    /* One unmap may end several maps. */
+    struct mapped_range range = {.start = ptr, .end = ptr + size};
+    alloc_table_each(collect_mapped, &range);
+    struct cap_free *records[256] = {0};
+    struct allocation gone[256];
+    for (unsigned i = 0; i < range.count; i++)
+        if (alloc_table_remove(range.found[i], &gone[i]))
+            records[i] = record_free(&call, &gone[i], gone[i].address, 0);
+    call_begin(&call);
+    CUresult result = REAL(cuMemUnmap, HOOK_cuMemUnmap)(ptr, size);
+    call_end(&call);
+    for (unsigned i = 0; i < range.count; i++) {
+        if (records[i])
+            __atomic_store_n(&records[i]->result, (int32_t)result, __ATOMIC_RELAXED);
+        if (result != CUDA_SUCCESS)
+            alloc_table_insert(&gone[i]);
+    }
+    return call_leave(&call, result);
+}
+
+static CUresult ipc_open(enum hook hook, CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int flags)
+{
+    struct call call;
+    if (!call_enter(&call, hook))
+        return PASS(cuIpcOpenMemHandle, hook)(pdptr, handle, flags);
+    call_begin(&call);
+    CUresult result = REAL(cuIpcOpenMemHandle, hook)(pdptr, handle, flags);
+    call_end(&call);
+    if (result == CUDA_SUCCESS) {
+        struct allocation a = {.kind = CAP_ALLOC_IMPORTED, .address = *pdptr, .base = *pdptr};
+        CUdeviceptr start = 0;
+        size_t bytes = 0;
+        if (driver.cuMemGetAddressRange_v2 && driver.cuMemGetAddressRange_v2(&start, &bytes, *pdptr) == CUDA_SUCCESS &&
+            start + bytes > *pdptr)
+            a.bytes = start + bytes - *pdptr;
+        record_allocation(&call, &a, 0);
+    }
+    return call_leave(&call, result);
+}
+
+CUresult cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags)
+{
+    return ipc_open(HOOK_cuIpcOpenMemHandle, pdptr, handle, Flags);
+}
+
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags)
+{
+    return ipc_open(HOOK_cuIpcOpenMemHandle_v2, pdptr, handle, Flags);
+}
+
+CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
+{
+    struct call call;
+    if (!call_enter(&call, HOOK_cuIpcCloseMemHandle))
+        return PASS(cuIpcCloseMemHandle, HOOK_cuIpcCloseMemHandle)(dptr);
+    struct allocation a;
+    bool known = alloc_table_exact(dptr, &a) && a.kind == CAP_ALLOC_IMPORTED && alloc_table_remove(dptr, &a);
+    struct cap_free *record = record_free(&call, known ? &a : NULL, dptr, 0);
+    call_begin(&call);
+    CUresult result = REAL(cuIpcCloseMemHandle, HOOK_cuIpcCloseMemHandle)(dptr);
+    call_end(&call);
+    if (record)
+        __atomic_store_n(&record->result, (int32_t)result, __ATOMIC_RELAXED);
+    if (known && result != CUDA_SUCCESS)
+        alloc_table_insert(&a);
+    return call_leave(&call, result);
+}

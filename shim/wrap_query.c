@@ -1,0 +1,94 @@
+/* wrap_query.c - questions about memory, answered as if there were no redzones. */
+#include <opsdebug/capture.h>
+
+#include "shim/alloc_table.h"
+#include "shim/call.h"
+
+CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
+{
+    struct call call;
+    if (!call_enter(&call, HOOK_cuMemGetInfo_v2))
+        return PASS(cuMemGetInfo_v2, HOOK_cuMemGetInfo_v2)(free, total);
+    call_begin(&call);
+    CUresult result = REAL(cuMemGetInfo_v2, HOOK_cuMemGetInfo_v2)(free, total);
+    call_end(&call);
+    if (result == CUDA_SUCCESS && free && total) {
+        uint32_t count;
+        uint64_t bytes, redzones;
+        alloc_table_totals(&count, &bytes, &redzones);
+        *free = *free + redzones < *total ? *free + redzones : *total;
+    }
+    return call_leave_quiet(&call, result);
+}
+
+/* The range as the program knows it, when the address lies in one of its allocations or in a redzone of that. */
+static bool visible_range(CUdeviceptr address, CUdeviceptr *start, size_t *bytes)
+{
+    struct allocation a;
+    if (!alloc_table_cover(address, &a) || a.kind == CAP_ALLOC_VARIABLE || a.kind == CAP_ALLOC_MAPPED ||
+        a.kind == CAP_ALLOC_IMPORTED || a.kind == CAP_ALLOC_HOST || a.kind == CAP_ALLOC_REGISTERED)
+        return false; /* never had one */
+    *start = a.address;
+    *bytes = a.bytes;
+    return true;
+}
+
+CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr)
+{
+    struct call call;
+    if (!call_enter(&call, HOOK_cuMemGetAddressRange_v2))
+        return PASS(cuMemGetAddressRange_v2, HOOK_cuMemGetAddressRange_v2)(pbase, psize, dptr);
+    call_begin(&call);
+    CUresult result = REAL(cuMemGetAddressRange_v2, HOOK_cuMemGetAddressRange_v2)(pbase, psize, dptr);
+    call_end(&call);
+    CUdeviceptr start;
+    size_t bytes;
+    if (result == CUDA_SUCCESS && visible_range(dptr, &start, &bytes)) {
+        if (pbase)
+            *pbase = start;
+        if (psize)
+            *psize = bytes;
+    }
+    return call_leave_quiet(&call, result);
+}
+
+static void correct(CUpointer_attribute attribute, void *data, CUdeviceptr address)
+{
+    CUdeviceptr start;
+    size_t bytes;
+    if (!data || (attribute != CU_POINTER_ATTRIBUTE_RANGE_START_ADDR && attribute != CU_POINTER_ATTRIBUTE_RANGE_SIZE) ||
+        !visible_range(address, &start, &bytes))
+        return;
+    if (attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR)
+        *(CUdeviceptr *)data = start;
+    else
+        *(size_t *)data = bytes;
+}
+
+CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
+{
+    struct call call;
+    if (!call_enter(&call, HOOK_cuPointerGetAttribute))
+        return PASS(cuPointerGetAttribute, HOOK_cuPointerGetAttribute)(data, attribute, ptr);
+    call_begin(&call);
+    CUresult result = REAL(cuPointerGetAttribute, HOOK_cuPointerGetAttribute)(data, attribute, ptr);
+    call_end(&call);
+    if (result == CUDA_SUCCESS)
+        correct(attribute, data, ptr);
+    return call_leave_quiet(&call, result);
+}
+
+CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data,
+                                CUdeviceptr ptr)
+{
+    struct call call;
+    if (!call_enter(&call, HOOK_cuPointerGetAttributes))
+        return PASS(cuPointerGetAttributes, HOOK_cuPointerGetAttributes)(numAttributes, attributes, data, ptr);
+    call_begin(&call);
+    CUresult result = REAL(cuPointerGetAttributes, HOOK_cuPointerGetAttributes)(numAttributes, attributes, data, ptr);
+    call_end(&call);
+    if (result == CUDA_SUCCESS && attributes && data)
+        for (unsigned i = 0; i < numAttributes; i++)
+            correct(attributes[i], data[i], ptr);
+    return call_leave_quiet(&call, result);
+}

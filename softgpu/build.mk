@@ -32,3 +32,7 @@ $(B)/softgpu/libcudart.so.13: $(SOFTGPU_RUNTIME_OBJECTS) $(B)/lib/libcommon.a so
 	  $(filter %.o %.a,$^) -ldl -lpthread && ln -sf libcudart.so.13 $(@D)/libcudart.so
 
 tidy: $(SOFTGPU_NAMES)
+
+SOFTGPU_RPATH = -Wl,-rpath,$(abspath $(B)/softgpu) -ldl
+$(foreach t,memory stream entry module,$(eval $(call unit_test,softgpu_$(t),$(B)/softgpu/libcuda.so.1,$$(SOFTGPU_RPATH))))
+$(eval $(call unit_test,softgpu_runtime,$(B)/softgpu/libcudart.so.13 $(B)/softgpu/libcuda.so.1,$$(SOFTGPU_RPATH)))

@@ -69,7 +69,8 @@ enum handle_kind handle_of(const void *pointer);
 
 /* CUDA_SUCCESS when cuInit was called here; NOT_INITIALIZED before, and in a forked child; DEINITIALIZED at exit. */
 CUresult enter(void);
-bool state_stopping(void); /* the process is exiting: waits end early */
+bool state_exiting(void);  /* exit() was called: waits are bounded */
+bool state_stopping(void); /* the exit handlers have run: nothing works any more */
 uint64_t state_now_ns(void);
 
 struct context;

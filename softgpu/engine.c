@@ -7,7 +7,7 @@
 
 #include "softgpu/context.h"
 
-enum { IDLE_SECONDS = 1, SHUTDOWN_MS = 500 };
+enum { IDLE_SECONDS = 1, EXIT_MS = 2000, SHUTDOWN_MS = 500 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t progress = PTHREAD_COND_INITIALIZER; /* an operation or a worker ended */
@@ -39,6 +39,16 @@ bool engine_in_callback(void)
 const atomic_bool *engine_cancel(void)
 {
     return &cancel;
+}
+
+static struct timespec deadline(uint64_t ms)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    t.tv_nsec += (long)(ms % 1000) * 1000000;
+    t.tv_sec += (time_t)(ms / 1000) + t.tv_nsec / 1000000000;
+    t.tv_nsec %= 1000000000;
+    return t;
 }
 
 /* ---- operations -------------------------------------------------------------------------------------------------- */
@@ -141,9 +151,7 @@ static void *worker_main(void *argument)
         }
         if (s->destroyed)
             break;
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec += IDLE_SECONDS;
+        struct timespec until = deadline(IDLE_SECONDS * 1000);
         if (pthread_cond_timedwait(&s->wake, &lock, &until) != 0 && !s->head)
             break;
     }
@@ -272,11 +280,30 @@ CUresult engine_submit_and_wait(struct stream *s, struct op *op)
 
 /* ---- waiting ----------------------------------------------------------------------------------------------------- */
 
+/* Waits at exit: after a while kernels are cancelled, a little later the wait is given up (a callback of the program
+ * may hang). */
+static CUresult wait_bounded(struct op *op)
+{
+    static const uint64_t steps[] = {EXIT_MS, SHUTDOWN_MS};
+    for (int i = 0; i < 2; i++) {
+        struct timespec until = deadline(atomic_load(&cancel) ? SHUTDOWN_MS : steps[i]);
+        while (!atomic_load(&op->done) && !state_stopping())
+            if (pthread_cond_timedwait(&progress, &lock, &until) != 0)
+                break;
+        if (atomic_load(&op->done))
+            return CUDA_SUCCESS;
+        atomic_store(&cancel, true);
+    }
+    return CUDA_ERROR_DEINITIALIZED;
+}
+
 static CUresult wait_locked(struct op *op)
 {
     while (!atomic_load(&op->done)) {
         if (state_stopping())
             return CUDA_ERROR_DEINITIALIZED;
+        if (state_exiting())
+            return wait_bounded(op);
         pthread_cond_wait(&progress, &lock);
     }
     return CUDA_SUCCESS;
@@ -362,11 +389,7 @@ bool engine_stream_busy(struct stream *s)
 void engine_shutdown(void)
 {
     atomic_store(&cancel, true);
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += SHUTDOWN_MS * 1000000L;
-    until.tv_sec += until.tv_nsec / 1000000000L;
-    until.tv_nsec %= 1000000000L;
+    struct timespec until = deadline(SHUTDOWN_MS);
     engine_lock();
     for (struct context *c = context_all(); c; c = c->next) {
         context_fail(c, CUDA_ERROR_DEINITIALIZED); /* what is queued is dropped */

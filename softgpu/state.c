@@ -1,12 +1,13 @@
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "softgpu/context.h"
 #include "softgpu/engine.h"
 #include "softgpu/memory.h"
 
-static atomic_bool initialised, stopping, forked;
+static atomic_bool initialised, exiting, stopping, forked;
 static pthread_once_t init_once = PTHREAD_ONCE_INIT;
 static CUresult init_result;
 
@@ -17,6 +18,13 @@ static void after_fork_in_child(void)
     atomic_store(&forked, true);
 }
 
+/* Runs before the exit handlers that the program registered earlier, such as those that unload its modules: from here
+ * on the device still works, but no wait is endless. */
+static void at_exit(void)
+{
+    atomic_store(&exiting, true);
+}
+
 static void init_device(void)
 {
     if (!memory_init() || !context_primary()) {
@@ -24,6 +32,7 @@ static void init_device(void)
         return;
     }
     pthread_atfork(NULL, NULL, after_fork_in_child);
+    atexit(at_exit);
     atomic_store(&initialised, true);
 }
 
@@ -49,6 +58,11 @@ CUresult enter(void)
 bool state_stopping(void)
 {
     return atomic_load(&stopping);
+}
+
+bool state_exiting(void)
+{
+    return atomic_load(&exiting);
 }
 
 uint64_t state_now_ns(void)

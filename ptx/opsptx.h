@@ -155,6 +155,7 @@ struct ptx_fault {
     uint32_t range_id;
     int64_t offset;           /* address - range.address; >= range bytes: past the end; < 0: before the start */
     uint64_t count;           /* how often this (kind, instruction, range) occurred, all threads */
+    bool same_value;          /* races of writes: the later one stored what was there already */
     uint64_t threads;         /* by how many accesses of distinct threads, at most `count`; 0 when not counted */
 };
 

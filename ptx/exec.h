@@ -1,0 +1,199 @@
+/* exec.h - inside of the execution engine. One thread runs at a time, over decoded code, until it needs others, ends, or used
+ * up its turn.
+ *
+ *     exec.c          a launch: configuration, workers, which block next, results
+ *     exec_block.c    a block: its threads, turns, barriers, deadlock
+ *     exec_warp.c     what the lanes of a warp do together
+ *     exec_loop.inc   a thread: the loop over instructions; compiled twice, as run_device and as run_checked
+ *     exec_memory.c   finding memory, atomics, bitmaps
+ *     exec_fault.c    the table of faults
+ *     exec_print.c    device printf
+ */
+#ifndef PTX_EXEC_H
+#define PTX_EXEC_H
+
+#include <pthread.h>
+#include "ptx/code.h"
+
+enum { WARP = 32, MAX_BLOCK_THREADS = 1024, BARRIERS = 16, MAX_FOUND = 4096 };
+#define GRID_WINDOW UINT64_C(0x00fa000000000000) /* workspace of a cooperative grid's barrier */
+enum { GRID_WORKSPACE = 256 };
+
+/* Why a thread stopped running. */
+enum stop { STOP_DONE, STOP_TURN, STOP_WARP, STOP_ACTIVE, STOP_BARRIER, STOP_FAULT, STOP_END };
+enum thread_state { THREAD_READY, THREAD_WARP, THREAD_ACTIVE, THREAD_BARRIER, THREAD_DONE };
+
+/* The last range an access instruction touched. An access of the instruction's size at `address` is inside when
+ * address - base < span. */
+struct range_cache {
+    uint64_t base, span;
+    uint8_t *host;
+    const struct ptx_range *range; /* NULL: not a caller's range */
+    bool writable, tracked;        /* tracked: has bitmaps to keep */
+};
+
+/* Checked mode: what is known of a slot's value beside the value. */
+struct shadow {
+    uint32_t origin; /* number of the range its pointer came from; 0 none */
+    uint32_t undef;  /* undefined bytes (low 8 bits), and the record of the load they came from */
+};
+
+struct frame {
+    const struct code *code;
+    uint32_t pc, base, local_base;
+    const struct call_site *site;
+};
+
+struct thread {
+    union slot *stack;       /* all frames, the current one at `base` */
+    struct shadow *shadow;   /* likewise, in checked mode */
+    uint32_t stack_slots, base;
+    const struct code *code;
+    uint32_t pc;
+    enum thread_state state;
+    struct frame *frames;
+    uint32_t depth, frame_capacity;
+    uint8_t *local;
+    uint32_t local_room, local_base, local_top;
+    uint8_t *local_valid;    /* checked mode: bytes of local that were written */
+    uint32_t index, lane, warp, tid[3];
+    uint32_t wait_mask;      /* THREAD_WARP: lanes it waits for */
+    uint64_t executed;
+};
+
+struct barrier {
+    uint32_t arrived, expected; /* expected: 0 all threads that have not ended */
+    uint32_t population;     /* bar.red.popc so far */
+    bool all, any;
+};
+
+struct worker;
+struct block {
+    struct worker *worker;
+    uint64_t linear;
+    uint32_t ctaid[3];
+    struct thread *threads;
+    uint32_t thread_count, live;
+    struct barrier barriers[BARRIERS];
+    uint8_t *shared;
+    uint32_t shared_bytes;
+    uint32_t *warp_order;
+    uint32_t warp_count;
+    bool started, finished, yielded; /* yielded: some thread used up its turn since last asked */
+    uint64_t turn;           /* instructions a thread may run before others get a turn */
+    union slot **templates;  /* by function: initial frame for this block; NULL when not reachable */
+};
+
+struct launch {
+    const struct ptx_launch *config;
+    const struct ptx_module *module;
+    const struct code *entry;
+    const struct ptx_memory *memory;
+    struct ptx_result *result;
+    uint32_t *shared_offsets;
+    struct kernel_layout layout;
+    uint32_t shared_bytes, block_threads, warp_count;
+    uint64_t block_count;
+    _Atomic uint64_t next_block;
+    _Atomic int status;      /* enum status; not OK ends every worker */
+    _Atomic uint64_t executed;
+    bool checked, multi, fma;
+    union slot **templates;  /* by function, for the launch: all but what depends on block and thread */
+    uint8_t *params;
+    struct ptx_range grid_range, *found[MAX_FOUND];
+    _Atomic uint32_t found_count;
+    uint64_t grid_workspace[GRID_WORKSPACE / 8];
+    pthread_mutex_t lock;    /* faults, found ranges, print, misaligned atomics */
+    struct fault_table *faults;
+    struct check *check;     /* checked mode's tables */
+};
+
+struct worker {
+    struct launch *launch;
+    struct range_cache *cache; /* by access number */
+    struct ptx_counts counts;
+    uint64_t random;
+    struct block **blocks;   /* resident */
+    uint32_t block_count, block_capacity;
+    pthread_t thread;
+};
+
+/* ---- loops ---- */
+enum stop run_device(struct worker *w, struct block *b, struct thread *t);
+enum stop run_device_fma(struct worker *w, struct block *b, struct thread *t); /* for processors with FMA and BMI */
+enum stop run_checked(struct worker *w, struct block *b, struct thread *t);
+
+/* ---- exec_block.c ---- */
+struct block *block_create(struct worker *w);
+void block_destroy(struct block *b);
+bool block_start(struct block *b, uint64_t linear);
+/* Runs until all threads ended, the launch ended, or about `budget` instructions were executed. */
+void block_run(struct block *b, uint64_t budget);
+/* Makes the frame of a call, or of the thread's start; false: recursion too deep or out of memory. */
+bool thread_push(struct block *b, struct thread *t, const struct code *code);
+bool thread_reserve(struct thread *t, uint32_t slots, uint32_t local, bool checked);
+/* Threads leave a barrier when enough have come; called on arrival and when a thread ends. */
+void barrier_arrive(struct block *b, struct thread *t, uint32_t id, uint32_t expected, bool counted, bool waits);
+void barrier_thread_ended(struct block *b);
+
+/* ---- exec_warp.c ---- */
+/* `t` has come to a *.sync instruction: when all lanes it names are there too, does it for all. True when it was done. */
+bool warp_arrive(struct block *b, struct thread *t);
+void warp_release_active(struct block *b, uint32_t warp);
+bool warp_thread_ended(struct block *b, struct thread *t);
+
+/* ---- exec_memory.c ---- */
+struct access {
+    const struct insn *in;
+    uint32_t bytes;
+    bool write, atomic;
+};
+/* Finds the memory of an access in device memory and fills the instruction's cache; NULL: a fault was reported. */
+uint8_t *global_find(struct worker *w, struct block *b, struct thread *t, const struct insn *in, uint64_t address,
+                     uint32_t bytes, bool write, bool atomic);
+void range_track(struct worker *w, const struct range_cache *c, uint64_t offset, uint32_t bytes, bool write);
+uint8_t *generic_find(struct worker *w, struct block *b, struct thread *t, const struct insn *in, uint64_t address,
+                      uint32_t bytes, bool write, bool atomic);
+uint8_t *space_find(struct worker *w, struct block *b, struct thread *t, const struct insn *in, enum mem_space space,
+                    uint64_t address, uint32_t bytes, bool write, bool atomic);
+const struct ptx_range *range_find(struct launch *l, uint64_t address, uint32_t *number);
+const struct ptx_range *range_by_number(struct launch *l, uint32_t number);
+uint64_t atom_apply(struct worker *w, unsigned mod, uint8_t *at, uint64_t b, uint64_t c);
+uint32_t atom_bytes(unsigned mod);
+/* Reads device memory for printf: NULL when not mapped. */
+const uint8_t *peek(struct worker *w, struct block *b, struct thread *t, uint64_t address, uint32_t bytes);
+
+/* ---- exec_fault.c ---- */
+struct fault_table *fault_table_create(uint32_t limit);
+void fault_table_free(struct fault_table *table);
+/* Takes note of a fault; in device mode it also ends the launch. The fault's access fields but ptx_line are filled here. */
+void fault_report(struct worker *w, struct block *b, struct thread *t, const struct insn *in, struct ptx_fault *fault);
+void fault_simple(struct worker *w, struct block *b, struct thread *t, enum ptx_fault_kind kind);
+bool fault_table_finish(struct fault_table *table, struct ptx_result *result);
+uint32_t thread_line(const struct thread *t, const struct insn *in);
+
+/* ---- exec_print.c ---- */
+uint32_t device_printf(struct worker *w, struct block *b, struct thread *t, uint64_t format, uint64_t arguments);
+void device_assert(struct worker *w, struct block *b, struct thread *t, const uint64_t values[5]);
+
+/* ---- exec_check.c: checked mode ---- */
+bool check_launch_start(struct launch *l);
+void check_launch_end(struct launch *l);
+void check_block_start(struct block *b);
+void check_barrier(struct block *b);
+void check_warp_sync(struct block *b, struct thread *const lanes[WARP]);
+
+/* ---- calls ---- */
+bool do_call(struct worker *w, struct block *b, struct thread *t, const struct insn *in);
+void do_return(struct thread *t);
+
+uint64_t clock_value(struct worker *w, const struct thread *t, unsigned mode, uint64_t executed);
+void launch_stop(struct launch *l, enum status status);
+uint64_t random_next(uint64_t *state);
+
+static inline bool launch_stopped(const struct launch *l)
+{
+    return atomic_load_explicit(&l->status, memory_order_relaxed) != STATUS_OK;
+}
+
+#endif

@@ -1,0 +1,570 @@
+/* exec_block.c - one block: its threads' frames, turns, barriers and deadlock. */
+#include <stdlib.h>
+#include <string.h>
+#include "ptx/exec.h"
+
+enum { TURN = 1 << 15, MAX_DEPTH = 1 << 12, MAX_SLOTS = 1 << 20, MAX_LOCAL = 512 * 1024 };
+
+struct block *block_create(struct worker *w)
+{
+    struct launch *l = w->launch;
+    struct block *b = calloc(1, sizeof *b);
+    if (!b)
+        return NULL;
+    b->worker = w;
+    b->thread_count = l->block_threads;
+    b->warp_count = l->warp_count;
+    b->shared_bytes = l->shared_bytes;
+    b->threads = calloc(b->thread_count, sizeof *b->threads);
+    b->shared = calloc(b->shared_bytes + 16u, 1);
+    b->warp_order = calloc(b->warp_count, sizeof *b->warp_order);
+    b->templates = calloc(l->module->code_count, sizeof(union slot *));
+    bool ok = b->threads && b->shared && b->warp_order && b->templates;
+    for (uint32_t i = 0; ok && i < l->module->code_count; i++) {
+        if (!l->templates[i])
+            continue;
+        size_t bytes = (l->module->code[i]->slot_count + 1) * sizeof(union slot);
+        b->templates[i] = malloc(bytes);
+        ok = b->templates[i] != NULL;
+        if (ok)
+            memcpy(b->templates[i], l->templates[i], bytes);
+    }
+    b->turn = TURN;
+    uint64_t limit = l->config->instruction_limit;
+    if (limit && limit < b->turn)
+        b->turn = limit;
+    if (!ok) {
+        block_destroy(b);
+        return NULL;
+    }
+    return b;
+}
+
+void block_destroy(struct block *b)
+{
+    if (!b)
+        return;
+    for (uint32_t i = 0; b->threads && i < b->thread_count; i++) {
+        struct thread *t = &b->threads[i];
+        free(t->stack);
+        free(t->shadow);
+        free(t->frames);
+        free(t->local);
+        free(t->local_valid);
+    }
+    for (uint32_t i = 0; b->templates && i < b->worker->launch->module->code_count; i++)
+        free(b->templates[i]);
+    free(b->templates);
+    free(b->threads);
+    free(b->shared);
+    free(b->warp_order);
+    free(b);
+}
+
+/* ---- frames ---- */
+
+/* A zeroed tail keeps what later frames find there independent of history. */
+static bool grow(void **p, uint64_t old, uint64_t now)
+{
+    void *fresh = realloc(*p, now);
+    if (!fresh)
+        return false;
+    memset((char *)fresh + old, 0, now - old);
+    *p = fresh;
+    return true;
+}
+
+bool thread_reserve(struct thread *t, uint32_t slots, uint32_t local, bool checked)
+{
+    if (slots > t->stack_slots) {
+        uint32_t want = slots < 2 * t->stack_slots ? 2 * t->stack_slots : slots;
+        if (!grow((void **)&t->stack, t->stack_slots * sizeof *t->stack, want * sizeof *t->stack))
+            return false;
+        if (checked && !grow((void **)&t->shadow, t->stack_slots * sizeof *t->shadow, want * sizeof *t->shadow))
+            return false;
+        t->stack_slots = want;
+    }
+    if (local > t->local_room) {
+        uint32_t want = local < 2 * t->local_room ? 2 * t->local_room : local;
+        if (!grow((void **)&t->local, t->local_room, want))
+            return false;
+        if (checked && !grow((void **)&t->local_valid, t->local_room, want))
+            return false;
+        t->local_room = want;
+    }
+    return true;
+}
+
+static void fill_thread_slots(struct thread *t, const struct code *code, union slot *R)
+{
+    for (uint32_t i = 0; i < code->fill_count; i++) {
+        const struct fill *f = &code->fills[i];
+        switch (f->kind) {
+        case FILL_TID:
+            R[f->slot].u64 = t->tid[f->value];
+            break;
+        case FILL_LANEID:
+            R[f->slot].u64 = t->lane;
+            break;
+        case FILL_WARPID:
+            R[f->slot].u64 = t->warp;
+            break;
+        case FILL_LANEMASK: {
+            uint32_t eq = 1u << t->lane, lt = eq - 1;
+            const uint32_t masks[] = {eq, lt, lt | eq, ~(lt | eq), ~lt};
+            R[f->slot].u64 = masks[f->value];
+            break;
+        }
+        case FILL_LOCAL:
+            R[f->slot].u64 = t->local_base + (uint64_t)f->addend;
+            break;
+        default:
+            break;
+        }
+    }
+}
+
+/* Puts `code`'s initial frame at t->base and t->local_base, which the caller has set. */
+static bool enter(struct block *b, struct thread *t, const struct code *code)
+{
+    bool checked = b->worker->launch->checked;
+    uint64_t slots = (uint64_t)t->base + code->slot_count + 1, local = (uint64_t)t->local_base + code->local_bytes;
+    if (slots > MAX_SLOTS || local > MAX_LOCAL || !thread_reserve(t, (uint32_t)slots, (uint32_t)local, checked))
+        return false;
+    union slot *R = t->stack + t->base;
+    memcpy(R, b->templates[code->function->index], code->slot_count * sizeof *R);
+    if (checked)
+        memset(t->shadow + t->base, 0, code->slot_count * sizeof *t->shadow);
+    t->local_top = (uint32_t)local;
+    if (code->local_bytes) {
+        memset(t->local + t->local_base, 0, code->local_bytes);
+        if (checked)
+            memset(t->local_valid + t->local_base, 0, code->local_bytes);
+    }
+    fill_thread_slots(t, code, R);
+    t->code = code;
+    t->pc = 0;
+    return true;
+}
+
+bool thread_push(struct block *b, struct thread *t, const struct code *code)
+{
+    uint32_t base = t->base, local_base = t->local_base;
+    if (t->depth >= MAX_DEPTH)
+        return false;
+    if (t->depth == t->frame_capacity) {
+        uint32_t want = t->frame_capacity ? t->frame_capacity * 2 : 8;
+        struct frame *fresh = realloc(t->frames, want * sizeof *fresh);
+        if (!fresh)
+            return false;
+        t->frames = fresh;
+        t->frame_capacity = want;
+    }
+    t->frames[t->depth] = (struct frame){t->code, t->pc, base, local_base, NULL};
+    t->base += t->code->slot_count;
+    t->local_base += t->code->local_bytes;
+    if (!enter(b, t, code)) {
+        t->base = base;
+        t->local_base = local_base;
+        return false;
+    }
+    t->depth++;
+    return true;
+}
+
+static const struct code *call_target(struct launch *l, const struct insn *in, const union slot *R, const struct call_site *site)
+{
+    if (site->callee != UINT32_MAX)
+        return l->module->code[site->callee];
+    uint64_t address = R[in->a].u64 - PTX_CODE_WINDOW;
+    uint64_t index = address / CODE_ADDRESS_STEP - 1;
+    if (address % CODE_ADDRESS_STEP || address == 0 || index >= l->module->code_count)
+        return NULL;
+    const struct code *code = l->module->code[index];
+    if (!code->defined || code->entry || code->param_count != site->arg_count || code->return_count != site->return_count)
+        return NULL;
+    for (uint32_t i = 0; i < site->arg_count; i++)
+        if (code->params[i].bytes < site->args[i].bytes)
+            return NULL;
+    for (uint32_t i = 0; i < site->return_count; i++)
+        if (code->returns[i].bytes < site->returns[i].bytes)
+            return NULL;
+    return code;
+}
+
+static void read_arg(const struct thread *t, uint32_t base, uint32_t local_base, const struct call_arg *a, void *out)
+{
+    memcpy(out, a->slot ? (const uint8_t *)&t->stack[base + a->at] : t->local + local_base + a->at, a->bytes);
+}
+
+/* vprintf and __assertfail: all parameters have at most 8 bytes. */
+static bool call_builtin(struct worker *w, struct block *b, struct thread *t, const struct call_site *site)
+{
+    uint64_t values[5] = {0};
+    for (uint32_t i = 0; i < site->arg_count && i < 5; i++)
+        if (site->args[i].bytes <= 8)
+            read_arg(t, t->base, t->local_base, &site->args[i], &values[i]);
+    if (site->builtin == BUILTIN_ASSERTFAIL) {
+        device_assert(w, b, t, values);
+        return false;
+    }
+    uint64_t result = device_printf(w, b, t, values[0], values[1]);
+    const struct call_arg *r = &site->returns[0];
+    if (r->slot)
+        t->stack[t->base + r->at].u64 = result;
+    else if (r->bytes <= 8)
+        memcpy(t->local + t->local_base + r->at, &result, r->bytes);
+    if (!r->slot && t->local_valid)
+        memset(t->local_valid + t->local_base + r->at, 1, r->bytes);
+    return true;
+}
+
+bool do_call(struct worker *w, struct block *b, struct thread *t, const struct insn *in)
+{
+    const struct call_site *site = &t->code->calls[in->aux];
+    if (site->builtin != BUILTIN_NONE)
+        return call_builtin(w, b, t, site);
+    const struct code *code = call_target(w->launch, in, t->stack + t->base, site);
+    uint32_t base = t->base, local_base = t->local_base;
+    const struct code *caller = t->code;
+    if (!code || !b->templates[code->function->index]) {
+        struct ptx_fault f = {.kind = PTX_FAULT_BAD_CALL, .address = t->stack[t->base + in->a].u64};
+        fault_report(w, b, t, in, &f);
+        return false;
+    }
+    if (!thread_push(b, t, code)) {
+        t->code = caller;
+        struct ptx_fault f = {.kind = PTX_FAULT_STACK, .space = PTX_SPACE_LOCAL};
+        fault_report(w, b, t, in, &f);
+        return false;
+    }
+    t->frames[t->depth - 1].site = site;
+    for (uint32_t i = 0; i < site->arg_count; i++) {
+        const struct call_arg *from = &site->args[i], *to = &code->params[i];
+        uint8_t *out = to->slot ? (uint8_t *)&t->stack[t->base + to->at] : t->local + t->local_base + to->at;
+        read_arg(t, base, local_base, from, out);
+        if (!t->shadow)
+            continue;
+        struct shadow s = from->slot ? t->shadow[base + from->at] : (struct shadow){0};
+        if (to->slot)
+            t->shadow[t->base + to->at] = s;
+        else if (from->slot)
+            memset(t->local_valid + t->local_base + to->at, 1, from->bytes);
+        else
+            memcpy(t->local_valid + t->local_base + to->at, t->local_valid + local_base + from->at, from->bytes);
+    }
+    return true;
+}
+
+void do_return(struct thread *t)
+{
+    const struct code *callee = t->code;
+    uint32_t base = t->base, local_base = t->local_base;
+    const struct frame *f = &t->frames[--t->depth];
+    t->code = f->code;
+    t->pc = f->pc;
+    t->base = f->base;
+    t->local_base = f->local_base;
+    t->local_top = t->local_base + t->code->local_bytes;
+    for (uint32_t i = 0; i < f->site->return_count; i++) {
+        const struct call_arg *from = &callee->returns[i], *to = &f->site->returns[i];
+        uint64_t wide = 0;
+        if (to->slot) {
+            struct call_arg part = *from;
+            part.bytes = to->bytes;
+            read_arg(t, base, local_base, &part, &wide);
+            t->stack[t->base + to->at].u64 = wide;
+            if (t->shadow)
+                t->shadow[t->base + to->at] = (struct shadow){0};
+            continue;
+        }
+        struct call_arg part = *from;
+        part.bytes = to->bytes;
+        read_arg(t, base, local_base, &part, t->local + t->local_base + to->at);
+        if (t->shadow && from->slot)
+            memset(t->local_valid + t->local_base + to->at, 1, to->bytes);
+        else if (t->shadow)
+            memcpy(t->local_valid + t->local_base + to->at, t->local_valid + local_base + from->at, to->bytes);
+    }
+}
+
+/* ---- start ---- */
+
+static void fill_block_slots(struct block *b)
+{
+    const struct launch *l = b->worker->launch;
+    uint32_t sms = l->config->sm_count ? l->config->sm_count : 1;
+    for (uint32_t k = 0; k < l->module->code_count; k++) {
+        if (!b->templates[k])
+            continue;
+        const struct code *code = l->module->code[k];
+        for (uint32_t i = 0; i < code->fill_count; i++) {
+            const struct fill *f = &code->fills[i];
+            if (f->kind == FILL_CTAID)
+                b->templates[k][f->slot].u64 = b->ctaid[f->value];
+            else if (f->kind == FILL_SMID)
+                b->templates[k][f->slot].u64 = b->linear % sms;
+        }
+    }
+}
+
+bool block_start(struct block *b, uint64_t linear)
+{
+    struct launch *l = b->worker->launch;
+    const uint32_t *grid = l->config->grid, *dim = l->config->block;
+    b->linear = linear;
+    b->ctaid[0] = (uint32_t)(linear % grid[0]);
+    b->ctaid[1] = (uint32_t)(linear / grid[0] % grid[1]);
+    b->ctaid[2] = (uint32_t)(linear / grid[0] / grid[1]);
+    b->live = b->thread_count;
+    b->started = true;
+    b->finished = b->yielded = false;
+    memset(b->barriers, 0, sizeof b->barriers);
+    memset(b->shared, 0, b->shared_bytes);
+    fill_block_slots(b);
+    for (uint32_t i = 0; i < b->thread_count; i++) {
+        struct thread *t = &b->threads[i];
+        t->index = i;
+        t->lane = i % WARP;
+        t->warp = i / WARP;
+        t->tid[0] = i % dim[0];
+        t->tid[1] = i / dim[0] % dim[1];
+        t->tid[2] = i / dim[0] / dim[1];
+        t->state = THREAD_READY;
+        t->depth = t->base = t->local_base = 0;
+        t->executed = 0;
+        if (!enter(b, t, l->entry))
+            return false;
+    }
+    for (uint32_t i = 0; i < b->warp_count; i++)
+        b->warp_order[i] = i;
+    if (l->config->seed)
+        for (uint32_t i = b->warp_count; i > 1; i--) {
+            uint32_t k = (uint32_t)(random_next(&b->worker->random) % i), other = b->warp_order[k];
+            b->warp_order[k] = b->warp_order[i - 1];
+            b->warp_order[i - 1] = other;
+        }
+    if (l->checked)
+        check_block_start(b);
+    return true;
+}
+
+/* ---- barriers ---- */
+
+static void release_barrier(struct block *b, uint32_t id)
+{
+    struct barrier *bar = &b->barriers[id];
+    for (uint32_t i = 0; i < b->thread_count; i++) {
+        struct thread *t = &b->threads[i];
+        if (t->state != THREAD_BARRIER || t->wait_mask != id)
+            continue;
+        const struct insn *in = &t->code->insns[t->pc];
+        if (in->op == OP_BAR_RED) {
+            unsigned op = in->mod >> 2 & 3;
+            t->stack[t->base + in->d].u64 = op == 2 ? bar->population : op == 1 ? bar->any : bar->all;
+            if (t->shadow)
+                t->shadow[t->base + in->d] = (struct shadow){0};
+        }
+        t->pc++;
+        t->executed++;
+        t->state = THREAD_READY;
+    }
+    *bar = (struct barrier){0};
+    if (b->worker->launch->checked)
+        check_barrier(b);
+}
+
+static bool barrier_complete(const struct block *b, const struct barrier *bar)
+{
+    return bar->arrived && bar->arrived >= (bar->expected ? bar->expected : b->live);
+}
+
+void barrier_arrive(struct block *b, struct thread *t, uint32_t id, uint32_t expected, bool counted, bool waits)
+{
+    const struct insn *in = &t->code->insns[t->pc];
+    struct barrier *bar = &b->barriers[id % BARRIERS];
+    bool mismatch = bar->arrived && bar->expected != (counted ? expected : 0);
+    if (id >= BARRIERS || (counted && (expected == 0 || expected % WARP)) || mismatch) {
+        fault_simple(b->worker, b, t, PTX_FAULT_BARRIER);
+        t->state = THREAD_DONE;
+        return;
+    }
+    bool predicate = in->op == OP_BAR_RED && t->stack[t->base + in->c].u32;
+    if (bar->arrived == 0)
+        *bar = (struct barrier){.expected = counted ? expected : 0, .all = true};
+    bar->arrived++;
+    bar->population += predicate;
+    bar->all &= predicate;
+    bar->any |= predicate;
+    if (waits) {
+        t->state = THREAD_BARRIER;
+        t->wait_mask = id;
+    } else {
+        t->pc++;
+        t->executed++;
+    }
+    if (barrier_complete(b, bar))
+        release_barrier(b, id);
+}
+
+/* A thread that ends no longer keeps others waiting. */
+void barrier_thread_ended(struct block *b)
+{
+    for (uint32_t id = 0; id < BARRIERS; id++)
+        if (b->barriers[id].arrived && !b->barriers[id].expected && barrier_complete(b, &b->barriers[id]))
+            release_barrier(b, id);
+}
+
+/* bar.sync with a count counts whole warps on a device: lanes that ended, or never were, count with their warp. */
+static bool release_short_barrier(struct block *b)
+{
+    for (uint32_t id = 0; id < BARRIERS; id++) {
+        struct barrier *bar = &b->barriers[id];
+        if (!bar->arrived || !bar->expected)
+            continue;
+        uint32_t missing = 0;
+        for (uint32_t warp = 0; warp < b->warp_count; warp++) {
+            uint32_t waiting = 0, gone = 0;
+            for (uint32_t lane = 0; lane < WARP; lane++) {
+                uint32_t i = warp * WARP + lane;
+                if (i >= b->thread_count || b->threads[i].state == THREAD_DONE)
+                    gone++;
+                else if (b->threads[i].state == THREAD_BARRIER && b->threads[i].wait_mask == id)
+                    waiting++;
+            }
+            if (waiting)
+                missing += gone;
+        }
+        if (bar->arrived + missing >= bar->expected) {
+            release_barrier(b, id);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- turns ---- */
+
+static void thread_ended(struct block *b, struct thread *t)
+{
+    b->live--;
+    barrier_thread_ended(b);
+    warp_thread_ended(b, t);
+}
+
+static bool limits_reached(struct worker *w, uint64_t executed)
+{
+    struct launch *l = w->launch;
+    const struct ptx_launch *c = l->config;
+    if (c->instruction_limit) {
+        uint64_t total = atomic_fetch_add_explicit(&l->executed, executed, memory_order_relaxed) + executed;
+        if (total >= c->instruction_limit)
+            launch_stop(l, STATUS_LIMIT);
+    }
+    if (c->cancel && atomic_load_explicit(c->cancel, memory_order_relaxed))
+        launch_stop(l, STATUS_CANCELLED);
+    return launch_stopped(l);
+}
+
+static enum stop run_thread(struct worker *w, struct block *b, struct thread *t)
+{
+    if (w->launch->checked)
+        return run_checked(w, b, t);
+#if defined(__x86_64__) && !defined(__clang__)
+    if (w->launch->fma)
+        return run_device_fma(w, b, t);
+#endif
+    return run_device(w, b, t);
+}
+
+/* One turn for every thread of the warp that can run. False: nobody could. */
+static bool run_warp(struct block *b, uint32_t warp, uint64_t *spent)
+{
+    struct worker *w = b->worker;
+    bool any = false;
+    uint32_t first = warp * WARP, end = first + WARP < b->thread_count ? first + WARP : b->thread_count;
+    for (uint32_t i = first; i < end; i++) {
+        struct thread *t = &b->threads[i];
+        if (t->state != THREAD_READY)
+            continue;
+        any = true;
+        uint64_t before = t->executed;
+        enum stop stop = run_thread(w, b, t);
+        *spent += t->executed - before;
+        if (stop == STOP_TURN)
+            b->yielded = true;
+        if (t->state == THREAD_DONE)
+            thread_ended(b, t);
+        if (limits_reached(w, t->executed - before))
+            return any;
+    }
+    return any;
+}
+
+static bool warp_has(const struct block *b, uint32_t warp, enum thread_state state)
+{
+    for (uint32_t i = warp * WARP; i < warp * WARP + WARP && i < b->thread_count; i++)
+        if (b->threads[i].state == state)
+            return true;
+    return false;
+}
+
+/* Nobody can go on: every waiting thread is part of the fault. */
+static void report_deadlock(struct block *b)
+{
+    for (uint32_t i = 0; i < b->thread_count; i++) {
+        struct thread *t = &b->threads[i];
+        if (t->state == THREAD_DONE)
+            continue;
+        fault_simple(b->worker, b, t, PTX_FAULT_BARRIER);
+        t->state = THREAD_DONE;
+        if (!b->worker->launch->checked)
+            return;
+    }
+    b->live = 0;
+}
+
+static void finish_block(struct block *b)
+{
+    struct ptx_counts *c = &b->worker->counts;
+    b->finished = true;
+    c->blocks++;
+    c->threads += b->thread_count;
+    for (uint32_t warp = 0; warp < b->warp_count; warp++) {
+        uint64_t longest = 0;
+        for (uint32_t i = warp * WARP; i < warp * WARP + WARP && i < b->thread_count; i++) {
+            c->thread_instructions += b->threads[i].executed;
+            if (b->threads[i].executed > longest)
+                longest = b->threads[i].executed;
+        }
+        c->warp_instructions += longest;
+    }
+}
+
+void block_run(struct block *b, uint64_t budget)
+{
+    struct launch *l = b->worker->launch;
+    uint64_t spent = 0;
+    while (b->live && !launch_stopped(l)) {
+        bool any = false;
+        for (uint32_t k = 0; k < b->warp_count && !launch_stopped(l); k++) {
+            uint32_t warp = b->warp_order[k];
+            while (run_warp(b, warp, &spent)) {
+                any = true;
+                if (b->yielded || launch_stopped(l) || !warp_has(b, warp, THREAD_READY))
+                    break;
+            }
+            if (!warp_has(b, warp, THREAD_READY) && warp_has(b, warp, THREAD_ACTIVE)) {
+                warp_release_active(b, warp);
+                any = true;
+            }
+        }
+        if (!any && b->live && !launch_stopped(l) && !release_short_barrier(b))
+            report_deadlock(b);
+        b->yielded = false;
+        if (spent >= budget)
+            break;
+    }
+    if (b->live == 0 || launch_stopped(l))
+        finish_block(b);
+}

@@ -1,0 +1,98 @@
+/* float_rounded.c - operations under a directed rounding mode of the processor. Operands and results go through volatile
+ * objects, since gcc may otherwise move arithmetic across fesetround(). */
+#include <fenv.h>
+#include "ptx/arith.h"
+
+static int enter(int mode)
+{
+    static const int directions[] = {
+        [ROUND_NONE] = FE_TONEAREST, [ROUND_RN] = FE_TONEAREST, [ROUND_RZ] = FE_TOWARDZERO,
+        [ROUND_RM] = FE_DOWNWARD,    [ROUND_RP] = FE_UPWARD,
+    };
+    int old = fegetround();
+    fesetround(directions[mode]);
+    return old;
+}
+
+#define ROUNDED(mode, type, expression)                                                                                \
+    int old = enter(mode);                                                                                             \
+    volatile type result = expression;                                                                                 \
+    fesetround(old)
+
+float div_rounded32(float a, float b, int mode)
+{
+    volatile float x = a, y = b;
+    ROUNDED(mode, float, x / y);
+    return canonical32(result);
+}
+
+float sqrt_rounded32(float a, int mode)
+{
+    volatile float x = a;
+    ROUNDED(mode, float, sqrtf(x));
+    return canonical32(result);
+}
+
+double add_rounded64(double a, double b, int mode)
+{
+    volatile double x = a, y = b;
+    ROUNDED(mode, double, x + y);
+    return canonical64(result);
+}
+
+double mul_rounded64(double a, double b, int mode)
+{
+    volatile double x = a, y = b;
+    ROUNDED(mode, double, x * y);
+    return canonical64(result);
+}
+
+double fma_rounded64(double a, double b, double c, int mode)
+{
+    volatile double x = a, y = b, z = c;
+    ROUNDED(mode, double, fma(x, y, z));
+    return canonical64(result);
+}
+
+double div_rounded64(double a, double b, int mode)
+{
+    volatile double x = a, y = b;
+    ROUNDED(mode, double, x / y);
+    return canonical64(result);
+}
+
+double sqrt_rounded64(double a, int mode)
+{
+    volatile double x = a;
+    ROUNDED(mode, double, sqrt(x));
+    return canonical64(result);
+}
+
+float s64_to_float(int64_t a, int mode)
+{
+    volatile int64_t x = a;
+    ROUNDED(mode, float, (float)x);
+    return result;
+}
+
+/* gcc converts large unsigned numbers through a halved signed one with a sticky bit, which is right in every direction. */
+float u64_to_float(uint64_t a, int mode)
+{
+    volatile uint64_t x = a;
+    ROUNDED(mode, float, (float)x);
+    return result;
+}
+
+double s64_to_double(int64_t a, int mode)
+{
+    volatile int64_t x = a;
+    ROUNDED(mode, double, (double)x);
+    return result;
+}
+
+double u64_to_double(uint64_t a, int mode)
+{
+    volatile uint64_t x = a;
+    ROUNDED(mode, double, (double)x);
+    return result;
+}

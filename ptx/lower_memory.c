@@ -1,0 +1,382 @@
+/* lower_memory.c - loads, stores, atomics, address conversions, fences. */
+#include "ptx/lower.h"
+
+static enum element element_of(enum type t)
+{
+    switch (type_info[t].bits) {
+    case 8:
+        return t == TYPE_S8 ? ELEMENT_S8 : ELEMENT_U8;
+    case 16:
+        return t == TYPE_S16 ? ELEMENT_S16 : ELEMENT_U16;
+    case 32:
+        return t == TYPE_S32 ? ELEMENT_S32 : ELEMENT_B32;
+    default:
+        return ELEMENT_B64;
+    }
+}
+
+enum microop load_op(enum mem_space space, enum element element)
+{
+    static const enum microop first[] = {
+        [MEM_GLOBAL] = OP_LD_GLOBAL_U8, [MEM_CONST] = OP_LD_GLOBAL_U8, [MEM_SHARED] = OP_LD_SHARED_U8,
+        [MEM_LOCAL] = OP_LD_LOCAL_U8,   [MEM_PARAM] = OP_LD_PARAM_U8,  [MEM_GENERIC] = OP_LD_GENERIC_U8,
+    };
+    return first[space] + element;
+}
+
+static enum microop store_op(enum mem_space space, enum element element)
+{
+    static const enum microop first[] = {
+        [MEM_GLOBAL] = OP_ST_GLOBAL_8,
+        [MEM_SHARED] = OP_ST_SHARED_8,
+        [MEM_LOCAL] = OP_ST_LOCAL_8,
+        [MEM_GENERIC] = OP_ST_GENERIC_8,
+    };
+    static const uint8_t size[] = {[ELEMENT_U8] = 0,  [ELEMENT_S8] = 0,  [ELEMENT_U16] = 1, [ELEMENT_S16] = 1,
+                                   [ELEMENT_B32] = 2, [ELEMENT_S32] = 2, [ELEMENT_B64] = 3};
+    return first[space] + size[element];
+}
+
+static unsigned order_mod(struct lower *l)
+{
+    switch (l->m.value[CLASS_SEMANTICS]) {
+    case SEM_VOLATILE:
+    case SEM_RELAXED:
+        return MOD_STRONG;
+    case SEM_ACQUIRE:
+        return MOD_STRONG | MOD_ACQUIRE;
+    case SEM_RELEASE:
+        return MOD_STRONG | MOD_RELEASE;
+    case SEM_ACQ_REL:
+    case SEM_SC:
+        return MOD_STRONG | MOD_ACQUIRE | MOD_RELEASE;
+    default:
+        return 0;
+    }
+}
+
+static enum space space_of(const struct lower *l)
+{
+    return has(l, M(SPACE)) ? (enum space)l->m.value[CLASS_SPACE] : SPACE_NONE;
+}
+
+static enum type widened(struct lower *l, const struct operand *o, enum type t)
+{
+    unsigned have = register_bits(l, o), want = type_info[t].bits;
+    if (have <= want)
+        return t;
+    if (type_info[t].kind == 'f') /* ld.f16 into a .b32 register is not PTX */
+        return t;
+    bool s = type_info[t].kind == 's';
+    return have == 16 ? (s ? TYPE_S16 : TYPE_U16) : have == 32 ? (s ? TYPE_S32 : TYPE_U32) : (s ? TYPE_S64 : TYPE_U64);
+}
+
+/* Loads write their slot sign-extended to 64 bits; a narrower register wants it cut again. */
+static void cut(struct lower *l, enum element e, enum type reg, uint32_t d)
+{
+    unsigned bits = type_info[reg].bits;
+    if ((e == ELEMENT_S8 || e == ELEMENT_S16) && bits < 64)
+        emit(l, bits == 32 ? OP_EXT_U32 : OP_EXT_U16, 0, d, d, 0, 0);
+}
+
+static void check_order(struct lower *l, bool store)
+{
+    int order = l->m.value[CLASS_SEMANTICS];
+    if (order == SEM_ACQ_REL || order == SEM_SC || order == (store ? SEM_ACQUIRE : SEM_RELEASE))
+        lower_refuse(l, "this memory order does not go with it");
+}
+
+static void number_access(struct lower *l)
+{
+    l->code->insns[l->code->count - 1].aux = l->module->access_count++;
+}
+
+/* A kernel parameter at a fixed place is a launch constant. */
+static bool lower_ld_param(struct lower *l, const struct address *a, const struct operand *d, enum type t)
+{
+    if (a->space != MEM_PARAM || !a->symbol)
+        return false;
+    uint64_t bytes = type_info[t].bits / 8;
+    if (a->offset < 0 || (uint64_t)a->offset + bytes > a->symbol->bytes)
+        lower_bad_operand(l, 1, "an offset inside the parameter");
+    if (((uint64_t)a->offset + a->symbol->offset) % bytes)
+        lower_bad_operand(l, 1, "an aligned offset");
+    enum element e = element_of(t);
+    bool sign = e == ELEMENT_S8 || e == ELEMENT_S16 || (e == ELEMENT_S32 && type_info[widened(l, d, t)].bits == 64);
+    enum type reg = widened(l, d, t);
+    uint32_t slot = fill_slot(l, (struct fill){.kind = FILL_PARAM,
+                                               .value = (uint32_t)(a->symbol->offset + (uint64_t)a->offset),
+                                               .bytes = (uint8_t)bytes,
+                                               .sign = sign});
+    uint32_t to = destination_operand(l, d, reg);
+    emit(l, OP_MOV, 0, to, slot, 0, 0);
+    cut(l, e, reg, to);
+    return true;
+}
+
+static const struct operand *vector_items(struct lower *l, uint32_t i, uint32_t *count)
+{
+    const struct operand *o = operand_at(l, i);
+    *count = (uint32_t)(has(l, M(VECTOR)) ? l->m.value[CLASS_VECTOR] : 1);
+    if (!has(l, M(VECTOR)))
+        return o;
+    if (o->kind != OPERAND_VECTOR || o->item_count != *count)
+        lower_bad_operand(l, i, "a vector of as many elements as the instruction says");
+    if (type_info[l->type].bits * *count > 256)
+        lower_refuse(l, "it moves more than 256 bits");
+    return o->items;
+}
+
+void lower_ld(struct lower *l)
+{
+    if (l->m.type_count != 1)
+        lower_refuse(l, "expected one type");
+    enum type t = l->type;
+    if (t == TYPE_B128)
+        lower_refuse(l, "128-bit registers are not known here");
+    check_order(l, false);
+    uint32_t count;
+    const struct operand *d = vector_items(l, 0, &count);
+    struct address a = lower_address(l, operand_at(l, 1), space_of(l));
+    enum element e = element_of(t);
+    unsigned order = order_mod(l);
+    if (count == 1) {
+        if (lower_ld_param(l, &a, d, t))
+            return;
+        enum type reg = widened(l, d, t);
+        uint32_t to = destination_operand(l, d, reg);
+        if (e == ELEMENT_S32 && type_info[reg].bits == 32)
+            e = ELEMENT_B32;
+        emit(l, load_op(a.space, e), order, to, a.base, 0, 0)->imm = (uint64_t)a.offset;
+        number_access(l);
+        cut(l, e, reg, to);
+        return;
+    }
+    if (a.space == MEM_PARAM && a.symbol) {
+        for (uint32_t i = 0; i < count; i++) {
+            struct address part = a;
+            part.offset += (int64_t)(i * type_info[t].bits / 8);
+            if (!is_sink(&d[i]))
+                lower_ld_param(l, &part, &d[i], t);
+        }
+        return;
+    }
+    bool narrow = true;
+    for (uint32_t i = 0; i < count; i++)
+        narrow &= type_info[widened(l, &d[i], t)].bits <= 32;
+    if (e == ELEMENT_S32 && narrow)
+        e = ELEMENT_B32;
+    uint32_t first = l->code->extra_count;
+    for (uint32_t i = 0; i < count; i++)
+        emit_extra(l, destination_operand(l, &d[i], is_sink(&d[i]) ? t : widened(l, &d[i], t)));
+    unsigned mod = order | count << MOD_VECTOR_SHIFT | (unsigned)a.space << MOD_SPACE_SHIFT | e;
+    emit(l, OP_LDV, mod, 0, a.base, first, 0)->imm = (uint64_t)a.offset;
+    number_access(l);
+    for (uint32_t i = 0; i < count; i++)
+        if (!is_sink(&d[i]))
+            cut(l, e, widened(l, &d[i], t), destination_operand(l, &d[i], widened(l, &d[i], t)));
+}
+
+void lower_st(struct lower *l)
+{
+    if (l->m.type_count != 1)
+        lower_refuse(l, "expected one type");
+    enum type t = l->type;
+    if (t == TYPE_B128)
+        lower_refuse(l, "128-bit registers are not known here");
+    check_order(l, true);
+    uint32_t count;
+    const struct operand *s = vector_items(l, 1, &count);
+    struct address a = lower_address(l, operand_at(l, 0), space_of(l));
+    if (a.space == MEM_PARAM || a.space == MEM_CONST)
+        lower_bad_operand(l, 0, "a space that can be written");
+    enum element e = element_of(t);
+    unsigned order = order_mod(l);
+    if (count == 1) {
+        if (s->negated || s->pair)
+            lower_bad_operand(l, 1, "a register or a literal");
+        uint32_t from = source_operand(l, s, widened(l, s, t));
+        emit(l, store_op(a.space, e), order, from, a.base, 0, 0)->imm = (uint64_t)a.offset;
+        number_access(l);
+        return;
+    }
+    uint32_t first = l->code->extra_count;
+    for (uint32_t i = 0; i < count; i++)
+        emit_extra(l, source_operand(l, &s[i], widened(l, &s[i], t)));
+    unsigned mod = order | count << MOD_VECTOR_SHIFT | (unsigned)a.space << MOD_SPACE_SHIFT | e;
+    emit(l, OP_STV, mod, 0, a.base, first, 0)->imm = (uint64_t)a.offset;
+    number_access(l);
+}
+
+/* ---- address spaces ---- */
+
+static uint64_t window(struct lower *l, enum space space)
+{
+    switch (space) {
+    case SPACE_SHARED:
+        return PTX_SHARED_WINDOW;
+    case SPACE_LOCAL:
+        return PTX_LOCAL_WINDOW;
+    case SPACE_PARAM:
+        return l->function->entry ? PTX_PARAM_WINDOW : PTX_LOCAL_WINDOW;
+    default:
+        return 0; /* .global and .const addresses are generic ones */
+    }
+}
+
+void lower_cvta(struct lower *l)
+{
+    if (l->m.type_count != 1 || l->type != TYPE_U64 || !has(l, M(SPACE)))
+        lower_refuse(l, "expected a space and .u64");
+    uint64_t base = window(l, space_of(l));
+    uint32_t a = source(l, 1, TYPE_U64), d = destination(l, 0, TYPE_U64);
+    if (base == 0)
+        emit(l, OP_MOV, 0, d, a, 0, 0);
+    else
+        emit(l, has(l, M(TO)) ? OP_SUB_64 : OP_ADD_64, 0, d, a, constant(l, base), 0);
+}
+
+void lower_isspacep(struct lower *l)
+{
+    static const enum mem_space spaces[] = {
+        [SPACE_GLOBAL] = MEM_GLOBAL, [SPACE_SHARED] = MEM_SHARED, [SPACE_LOCAL] = MEM_LOCAL, [SPACE_PARAM] = MEM_PARAM};
+    enum space space = space_of(l);
+    if (space == SPACE_NONE || space == SPACE_CONST)
+        lower_refuse(l, "this space cannot be told from .global here");
+    uint32_t a = source(l, 1, TYPE_U64);
+    emit(l, OP_ISSPACEP, spaces[space], destination(l, 0, TYPE_PRED), a, 0, 0);
+}
+
+/* ---- atomics ---- */
+
+static unsigned atom_type(struct lower *l, unsigned op)
+{
+    bool bitwise = op == ATOM_AND || op == ATOM_OR || op == ATOM_XOR;
+    bool swap = op == ATOM_EXCH || op == ATOM_CAS;
+    bool order = op == ATOM_MIN || op == ATOM_MAX;
+    bool wrap = op == ATOM_INC || op == ATOM_DEC;
+    bool add = op == ATOM_ADD;
+    switch (l->type) {
+    case TYPE_B16:
+        if (op == ATOM_CAS)
+            return ATOM_B16;
+        break;
+    case TYPE_B32:
+        if (bitwise || swap)
+            return ATOM_U32;
+        break;
+    case TYPE_B64:
+        if (bitwise || swap)
+            return ATOM_U64;
+        break;
+    case TYPE_U32:
+        if (add || order || wrap || swap)
+            return ATOM_U32;
+        break;
+    case TYPE_S32:
+        if (add || order)
+            return ATOM_S32;
+        break;
+    case TYPE_U64:
+        if (add || order || swap)
+            return ATOM_U64;
+        break;
+    case TYPE_S64:
+        if (add || order)
+            return ATOM_S64;
+        break;
+    case TYPE_F32:
+        if (add)
+            return ATOM_F32;
+        break;
+    case TYPE_F64:
+        if (add)
+            return ATOM_F64;
+        break;
+    case TYPE_F16:
+    case TYPE_F16X2:
+    case TYPE_BF16:
+    case TYPE_BF16X2:
+        if (add && has(l, M(NOFTZ)))
+            return l->type == TYPE_F16     ? ATOM_F16
+                   : l->type == TYPE_F16X2 ? ATOM_F16X2
+                   : l->type == TYPE_BF16  ? ATOM_BF16
+                                           : ATOM_BF16X2;
+        break;
+    default:
+        break;
+    }
+    lower_refuse(l, "this operation does not go with its type here");
+}
+
+static void emit_atom(struct lower *l, uint32_t d, uint32_t first)
+{
+    if (l->m.type_count != 1 || !has(l, M(OPER)))
+        lower_refuse(l, "expected an operation and a type");
+    unsigned op = (unsigned)l->m.value[CLASS_OPER];
+    if (op >= ATOM_OP_COUNT)
+        lower_refuse(l, "expected an operation such as .add");
+    int order = l->m.value[CLASS_SEMANTICS];
+    if (order == SEM_WEAK || order == SEM_VOLATILE || order == SEM_SC)
+        lower_refuse(l, "this memory order does not go with it");
+    unsigned type = atom_type(l, op);
+    if (type != ATOM_F16 && type != ATOM_F16X2 && type != ATOM_BF16 && type != ATOM_BF16X2 && has(l, M(NOFTZ)))
+        lower_refuse(l, ".noftz goes with half precision");
+    struct address a = lower_address(l, operand_at(l, first), space_of(l));
+    if (a.space != MEM_GLOBAL && a.space != MEM_SHARED && a.space != MEM_GENERIC)
+        lower_refuse(l, "atomics work on .global and .shared");
+    uint32_t b = source(l, first + 1, l->type), c = 0;
+    if (op == ATOM_CAS)
+        c = source(l, first + 2, l->type);
+    else if (operand_at(l, first + 2))
+        lower_refuse(l, "the form with a vector or a third operand is not known here");
+    emit(l, OP_ATOM, op | type << 4 | (unsigned)a.space << 8 | (order_mod(l) & (MOD_ACQUIRE | MOD_RELEASE)), d, a.base, b, c)->imm =
+        (uint64_t)a.offset;
+    number_access(l);
+}
+
+void lower_atom(struct lower *l)
+{
+    if (l->m.type_count != 1)
+        lower_refuse(l, "expected one type");
+    emit_atom(l, destination(l, 0, l->type), 1);
+}
+
+void lower_red(struct lower *l)
+{
+    emit_atom(l, temporary(l), 0);
+}
+
+void lower_fence(struct lower *l)
+{
+    emit(l, OP_FENCE, 0, 0, 0, 0, 0);
+}
+
+void lower_nothing(struct lower *l)
+{
+}
+
+/* cp.async.ca|cg.shared.global [dst], [src], bytes {, src-bytes}; and its groups. The copy is done at once, which is one of
+ * the moments at which a device may do it. */
+void lower_cp(struct lower *l)
+{
+    if (!has(l, M(ASYNC)))
+        lower_refuse(l, "only cp.async is known");
+    if (has(l, M(GROUP))) {
+        if (l->m.value[CLASS_GROUP] > 2)
+            lower_refuse(l, "this combination of modifiers is not known here");
+        return;
+    }
+    const struct operand *dst = operand_at(l, 0), *src = operand_at(l, 1), *size = operand_at(l, 2), *given = operand_at(l, 3);
+    if (!dst || !src || !size || size->kind != OPERAND_INT || (size->value != 4 && size->value != 8 && size->value != 16))
+        lower_bad_operand(l, 2, "4, 8 or 16 bytes");
+    if (l->s->mod_count < 4 || !has(l, M(SPACE)))
+        lower_refuse(l, "expected cp.async.ca or .cg, .shared.global");
+    struct address to = lower_address(l, dst, SPACE_SHARED), from = lower_address(l, src, SPACE_GLOBAL);
+    uint32_t a = temporary(l), b = temporary(l);
+    uint32_t bytes = given ? source_operand(l, given, TYPE_U32) : constant(l, size->value);
+    emit(l, OP_ADD_64, 0, a, to.base, constant(l, (uint64_t)to.offset), 0);
+    emit(l, OP_ADD_64, 0, b, from.base, constant(l, (uint64_t)from.offset), 0);
+    emit(l, OP_CP_ASYNC, (unsigned)size->value, 0, a, b, bytes);
+    number_access(l);
+}

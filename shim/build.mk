@@ -24,3 +24,9 @@ $(SHIM): $(SHIM_OBJECTS) shim/libopsdebug.map
 	@mkdir -p $(@D)
 	$(call say,LD,$@) $(CC) $(SAN) -shared -o $@ $(SHIM_OBJECTS) -Wl,--version-script=shim/libopsdebug.map -Wl,-soname,libopsdebug.so \
 	  -Wl,-z,defs -Wl,-z,now -Wl,-z,relro -Wl,-Bsymbolic -Wl,--exclude-libs,ALL -Wl,--gc-sections -l:libzstd.a -l:liblz4.a
+
+# A driver that succeeds at once, for tests and the bench. -Bsymbolic: its own calls are its own.
+STUB = $(B)/stub/libcuda.so.1
+$(STUB): $(B)/obj/tests/stub/stub_driver.o
+	@mkdir -p $(@D)
+	$(call say,LD,$@) $(CC) $(SAN) -shared -o $@ $^ -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic

@@ -60,6 +60,21 @@ static uint64_t now_tsc(void)
     return __builtin_ia32_rdtsc();
 }
 
+/* The two clocks at one moment. A thread that is preempted between the two readings would pair times that are
+ * milliseconds apart, so the readings have to be close. */
+static void now_pair(uint64_t *tsc, uint64_t *mono_ns)
+{
+    uint64_t best = UINT64_MAX;
+    for (int i = 0; i < 8 && best > 2000; i++) {
+        uint64_t before = now_tsc(), ns = now_ns(CLOCK_MONOTONIC), after = now_tsc();
+        if (after - before < best) {
+            best = after - before;
+            *tsc = before + best / 2;
+            *mono_ns = ns;
+        }
+    }
+}
+
 int capture_size_allowed(uint64_t bytes)
 {
     struct rlimit limit;
@@ -248,8 +263,10 @@ void capture_count(size_t header_member_offset, uint64_t more)
 
 static void calibrate_live(void)
 {
-    __atomic_store_n(&header->tsc_now, now_tsc(), __ATOMIC_RELAXED);
-    __atomic_store_n(&header->mono_now_ns, now_ns(CLOCK_MONOTONIC), __ATOMIC_RELAXED);
+    uint64_t tsc, ns;
+    now_pair(&tsc, &ns);
+    __atomic_store_n(&header->tsc_now, tsc, __ATOMIC_RELAXED);
+    __atomic_store_n(&header->mono_now_ns, ns, __ATOMIC_RELAXED);
 }
 
 void capture_flush_counters(void)
@@ -334,11 +351,11 @@ static void read_command(char *out, size_t bytes)
 /* Half a millisecond is enough to tell ticks from nanoseconds within a few parts in ten thousand. */
 static void measure_tsc(void)
 {
-    uint64_t t0 = now_tsc(), n0 = now_ns(CLOCK_MONOTONIC), t1, n1;
-    do {
-        t1 = now_tsc();
-        n1 = now_ns(CLOCK_MONOTONIC);
-    } while (n1 - n0 < 500000);
+    uint64_t t0, n0, t1, n1;
+    now_pair(&t0, &n0);
+    do
+        now_pair(&t1, &n1);
+    while (n1 - n0 < 500000);
     header->tsc_start = t0;
     header->mono_start_ns = n0;
     header->tsc_hz_estimate = (uint64_t)((double)(t1 - t0) * 1e9 / (double)(n1 - n0));

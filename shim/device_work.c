@@ -1,6 +1,7 @@
 #include "shim/device_work.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include <opsdebug/capture.h>
 
@@ -64,16 +65,19 @@ bool device_stream_free(const struct tracked_stream *stream)
 
 void *device_host_memory(size_t bytes, CUdeviceptr *device_address)
 {
-    void *host = NULL;
-    if (!driver.cuMemHostAlloc || !driver.cuMemHostGetDevicePointer_v2 ||
-        driver.cuMemHostAlloc(&host, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP) != CUDA_SUCCESS)
+    void *host = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (host == MAP_FAILED)
         return NULL;
-    if (driver.cuMemHostGetDevicePointer_v2(device_address, host, 0) != CUDA_SUCCESS) {
-        if (driver.cuMemFreeHost)
-            driver.cuMemFreeHost(host);
-        return NULL;
-    }
-    return host;
+    /* A fork would make pages copy-on-write that the device keeps writing to. */
+    madvise(host, bytes, MADV_DONTFORK);
+    unsigned flags = CU_MEMHOSTREGISTER_PORTABLE | (device_address ? CU_MEMHOSTREGISTER_DEVICEMAP : 0);
+    bool pinned = driver.cuMemHostRegister_v2 && driver.cuMemHostRegister_v2(host, bytes, flags) == CUDA_SUCCESS;
+    if (!device_address || (pinned && driver.cuMemHostGetDevicePointer_v2 &&
+                            driver.cuMemHostGetDevicePointer_v2(device_address, host, 0) == CUDA_SUCCESS))
+        return host;
+    if (!pinned)
+        munmap(host, bytes);
+    return NULL;
 }
 
 static bool load_kernels(struct device_work *work)

@@ -32,7 +32,9 @@ struct device_work *device_work(struct tracked_context *context); /* NULL: not t
 CUstreamCaptureMode device_relax(void);
 void device_unrelax(CUstreamCaptureMode before);
 
-/* Pinned host memory that the device can write, NULL when there is none. */
+/* Zeroed memory of our own, pinned in the current context so that copies run beside the program. It is never freed:
+ * unlike what cuMemHostAlloc gives, it outlives the context, and our helper may still be reading it. `device_address`
+ * may be NULL; else the device must be able to write there, and NULL is returned when it is not. */
 void *device_host_memory(size_t bytes, CUdeviceptr *device_address);
 
 /* A stream that is being captured must see nothing of ours; so must the legacy stream while another one is captured. */

@@ -33,8 +33,7 @@
     X(cuKernelGetParamInfo)                                                                                            \
     X(cuKernelGetLibrary)                                                                                              \
     X(cuLaunchKernel)                                                                                                  \
-    X(cuMemHostAlloc)                                                                                                  \
-    X(cuMemFreeHost)                                                                                                   \
+    X(cuMemHostRegister_v2)                                                                                            \
     X(cuMemHostGetDevicePointer_v2)                                                                                    \
     X(cuMemGetAddressRange_v2)                                                                                         \
     X(cuMemcpyDtoH_v2)                                                                                                 \

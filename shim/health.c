@@ -84,6 +84,11 @@ void health_before_teardown(struct tracked_context *context)
     timing_collect();
 }
 
+void health_after_teardown(struct tracked_context *context)
+{
+    snapshot_drop_context(context);
+}
+
 void health_device_lost(void)
 {
     sentinel_harvest();

@@ -10,6 +10,7 @@ void health_before_sync(struct tracked_stream *stream); /* NULL: the whole curre
 void health_after_sync(CUresult result);
 void health_poll(void);                                       /* at calls that come often; cheap when nothing is due */
 void health_before_teardown(struct tracked_context *context); /* it is about to be destroyed or reset */
+void health_after_teardown(struct tracked_context *context);
 void health_device_lost(void);
 void health_at_exit(void);    /* the device can still be asked; bounded in time */
 void health_flush_host(void); /* the device cannot be asked any more */

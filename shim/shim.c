@@ -163,8 +163,8 @@ static void start(void)
         __atomic_store_n(&state, SHIM_ASIDE, __ATOMIC_RELEASE);
         return;
     }
-    options_record();
     __atomic_store_n(&state, SHIM_RECORDING, __ATOMIC_RELEASE);
+    options_record();
     object_refresh();
     atexit(at_exit);
 }

@@ -204,6 +204,27 @@ void snapshot_device_lost(void)
     }
 }
 
+void snapshot_drop_context(const struct tracked_context *context)
+{
+    struct batch *gone = NULL;
+    pthread_mutex_lock(&lock);
+    for (struct batch **at = &pending; *at;) {
+        struct batch *b = *at;
+        if (b->mark.work->context == context) {
+            *at = b->next;
+            b->next = gone;
+            gone = b;
+        } else
+            at = &b->next;
+    }
+    pthread_mutex_unlock(&lock);
+    while (gone) {
+        struct batch *b = gone;
+        gone = b->next;
+        discard(b); /* nothing writes there any more */
+    }
+}
+
 void snapshot_finish(unsigned milliseconds)
 {
     const struct timespec nap = {0, 1000000};

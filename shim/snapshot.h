@@ -27,5 +27,6 @@ struct snapshot_result snapshot_take(enum cap_snapshot_when when, uint64_t launc
 void snapshot_poll(void);        /* hands complete ones over */
 void snapshot_device_lost(void); /* what is complete is handed over, the rest dropped */
 void snapshot_finish(unsigned milliseconds);
+void snapshot_drop_context(const struct tracked_context *context); /* it is gone: what never completed is dropped */
 
 #endif

@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "shim/driver.h"
+#include "shim/device_work.h"
 
 enum { CLASSES = 15, SMALLEST_SHIFT = 16 }; /* 64 KiB to 1 GiB */
 
@@ -29,9 +29,7 @@ static struct staging_buffer *make(unsigned size_class)
     if (!buffer)
         return NULL;
     buffer->size_class = size_class;
-    if (!driver.cuMemHostAlloc ||
-        driver.cuMemHostAlloc(&buffer->data, class_bytes(size_class), CU_MEMHOSTALLOC_PORTABLE) != CUDA_SUCCESS)
-        buffer->data = malloc(class_bytes(size_class));
+    buffer->data = device_host_memory(class_bytes(size_class), NULL);
     if (!buffer->data) {
         free(buffer);
         return NULL;

@@ -12,6 +12,7 @@
 #include "shim/alloc_table.h"
 #include "shim/capture_write.h"
 #include "shim/driver.h"
+#include "shim/health.h"
 #include "shim/intern.h"
 #include "shim/thread.h"
 
@@ -168,6 +169,7 @@ void track_context_gone(CUcontext handle)
     if (!context)
         return;
     forget_cached();
+    health_after_teardown(context);
     alloc_table_drop(context->id, 0);
     write_context(context, true);
 }

@@ -1,0 +1,462 @@
+/* stub_driver.c - a libcuda.so.1 that succeeds at once: memory from malloc, launches that do nothing. For the shim's
+ * tests and bench.
+ *
+ * Its cuGetProcAddress answers from shim/hooks.def as a driver would, by version and flags. Environment variables make
+ * it behave in the ways that have broken interposers: STUB_REENTER (cuInit looks itself up by dlsym and calls it),
+ * STUB_NEWER (version 99000 of cuMemAlloc is another function), STUB_OTHER_POINTERS (answers differ from what dlsym
+ * gives), STUB_FAULT_AFTER=N (launch N and all calls after it return CUDA_ERROR_ILLEGAL_ADDRESS).
+ */
+#define __CUDA_API_VERSION_INTERNAL
+#include <cuda.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+static int fault_after = -1, launches;
+static __thread CUcontext current;
+static int context_storage;
+static __thread CUstreamCaptureMode capture_mode;
+static int capturing;
+
+struct object {
+    char name[64];
+    uint32_t params;
+};
+
+/* How often functions of interest were called, for tests: stub_count("cuMemAlloc_v2"). */
+static int count_alloc, count_free, count_launch, count_sync, count_init;
+EXPORT int stub_count(const char *what);
+EXPORT int stub_count(const char *what)
+{
+    if (strcmp(what, "cuMemAlloc_v2") == 0)
+        return count_alloc;
+    if (strcmp(what, "cuMemFree_v2") == 0)
+        return count_free;
+    if (strcmp(what, "cuLaunchKernel") == 0)
+        return count_launch;
+    if (strcmp(what, "cuStreamSynchronize") == 0)
+        return count_sync;
+    return strcmp(what, "cuInit") == 0 ? count_init : -1;
+}
+
+static CUresult device_state(void)
+{
+    return fault_after >= 0 && launches >= fault_after ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuInit(unsigned int Flags)
+{
+    static __thread bool inside;
+    count_init++;
+    const char *fault = getenv("STUB_FAULT_AFTER");
+    fault_after = fault ? atoi(fault) : -1;
+    if (getenv("STUB_REENTER") && !inside) {
+        inside = true;
+        /* What a real driver was seen to do: the look-up must find this function again, not a wrapper that waits for
+         * us. */
+        CUresult (*again)(unsigned) = (CUresult(*)(unsigned))dlsym(RTLD_DEFAULT, "cuInit");
+        CUresult result = again ? again(Flags) : CUDA_ERROR_UNKNOWN;
+        inside = false;
+        return result;
+    }
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDriverGetVersion(int *version)
+{
+    *version = 13000;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGet(CUdevice *device, int ordinal)
+{
+    *device = ordinal;
+    return ordinal ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetName(char *name, int bytes, CUdevice device)
+{
+    snprintf(name, (size_t)bytes, "stub");
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
+{
+    *value = 1;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
+{
+    *bytes = (size_t)1 << 34;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device)
+{
+    if (!context)
+        return CUDA_ERROR_INVALID_VALUE;
+    *context = current = (CUcontext)&context_storage;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+{
+    *context = (CUcontext)&context_storage;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxSetCurrent(CUcontext context)
+{
+    current = context;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxGetCurrent(CUcontext *context)
+{
+    *context = current;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxGetDevice(CUdevice *device)
+{
+    *device = 0;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxDestroy_v2(CUcontext context)
+{
+    current = NULL;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes)
+{
+    count_alloc++;
+    if (!pointer || !bytes)
+        return CUDA_ERROR_INVALID_VALUE;
+    void *memory = aligned_alloc(256, (bytes + 255) & ~(size_t)255);
+    *pointer = (CUdeviceptr)(uintptr_t)memory;
+    return memory ? device_state() : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult newer_alloc(CUdeviceptr *pointer, size_t bytes)
+{
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static CUresult other_alloc(CUdeviceptr *pointer, size_t bytes)
+{
+    count_alloc--; /* counted once, inside */
+    count_alloc++;
+    return cuMemAlloc_v2(pointer, bytes);
+}
+
+EXPORT CUresult cuMemFree_v2(CUdeviceptr pointer)
+{
+    count_free++;
+    if (pointer & 255)
+        return CUDA_ERROR_INVALID_VALUE;
+    free((void *)(uintptr_t)pointer);
+    return device_state();
+}
+
+EXPORT CUresult cuMemGetInfo_v2(size_t *unused, size_t *total)
+{
+    *unused = (size_t)1 << 33;
+    *total = (size_t)1 << 34;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemHostAlloc(void **pointer, size_t bytes, unsigned int flags)
+{
+    *pointer = aligned_alloc(4096, (bytes + 4095) & ~(size_t)4095);
+    return *pointer ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+EXPORT CUresult cuMemFreeHost(void *pointer)
+{
+    free(pointer);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned int flags)
+{
+    return pointer && bytes ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *host, unsigned int flags)
+{
+    *device = (CUdeviceptr)(uintptr_t)host;
+    return CUDA_SUCCESS;
+}
+
+static CUresult copy(void *target, const void *source, size_t bytes)
+{
+    CUresult state = device_state();
+    if (state == CUDA_SUCCESS && bytes)
+        memmove(target, source, bytes);
+    return state;
+}
+
+EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr target, const void *source, size_t bytes)
+{
+    return copy((void *)(uintptr_t)target, source, bytes);
+}
+
+EXPORT CUresult cuMemcpyDtoH_v2(void *target, CUdeviceptr source, size_t bytes)
+{
+    return copy(target, (void *)(uintptr_t)source, bytes);
+}
+
+EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr target, const void *source, size_t bytes, CUstream stream)
+{
+    return copy((void *)(uintptr_t)target, source, bytes);
+}
+
+EXPORT CUresult cuMemcpyDtoHAsync_v2(void *target, CUdeviceptr source, size_t bytes, CUstream stream)
+{
+    return copy(target, (void *)(uintptr_t)source, bytes);
+}
+
+EXPORT CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *shape)
+{
+    return shape ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+EXPORT CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr target, const void *source, size_t bytes)
+{
+    return copy((void *)(uintptr_t)target, source, bytes);
+}
+
+EXPORT CUresult cuMemsetD32Async(CUdeviceptr target, unsigned int value, size_t count, CUstream stream)
+{
+    CUresult state = device_state();
+    for (size_t i = 0; state == CUDA_SUCCESS && i < count; i++)
+        ((uint32_t *)(uintptr_t)target)[i] = value;
+    return state;
+}
+
+EXPORT CUresult cuStreamCreate(CUstream *stream, unsigned int flags)
+{
+    *stream = malloc(64);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamDestroy_v2(CUstream stream)
+{
+    free(stream);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamSynchronize(CUstream stream)
+{
+    count_sync++;
+    if (capturing) {
+        capturing = 2; /* synchronising invalidates the capture */
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
+    return device_state();
+}
+
+EXPORT CUresult cuStreamQuery(CUstream stream)
+{
+    return device_state();
+}
+
+EXPORT CUresult cuCtxSynchronize(void)
+{
+    return device_state();
+}
+
+EXPORT CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode)
+{
+    capturing = 1;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
+{
+    CUresult result = capturing == 1 ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    capturing = 0;
+    *graph = NULL;
+    return result;
+}
+
+EXPORT CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
+{
+    *status = capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
+{
+    CUstreamCaptureMode before = capture_mode;
+    capture_mode = *mode;
+    *mode = before;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuEventCreate(CUevent *event, unsigned int flags)
+{
+    *event = malloc(16);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuEventDestroy_v2(CUevent event)
+{
+    free(event);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuEventRecord(CUevent event, CUstream stream)
+{
+    if (capturing)
+        capturing = 2;
+    return device_state();
+}
+
+EXPORT CUresult cuEventQuery(CUevent event)
+{
+    return device_state();
+}
+
+EXPORT CUresult cuEventSynchronize(CUevent event)
+{
+    return device_state();
+}
+
+EXPORT CUresult cuEventElapsedTime(float *milliseconds, CUevent begin, CUevent end)
+{
+    *milliseconds = 0.001f;
+    return device_state();
+}
+
+EXPORT CUresult cuModuleLoadData(CUmodule *module, const void *image)
+{
+    if (!image)
+        return CUDA_ERROR_INVALID_VALUE;
+    /* Our own check kernel cannot run here: refusing it makes the shim look by copies. */
+    if (strstr(image, "opsdebug_check"))
+        return CUDA_ERROR_INVALID_PTX;
+    *module = malloc(16);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuModuleUnload(CUmodule module)
+{
+    free(module);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
+{
+    if (!function || !name)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct object *object = calloc(1, sizeof *object);
+    snprintf(object->name, sizeof object->name, "%s", name);
+    *function = (CUfunction)object;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *pointer, size_t *bytes, CUmodule module, const char *name)
+{
+    return CUDA_ERROR_NOT_FOUND;
+}
+
+static CUresult launch(CUfunction f, unsigned x, unsigned y, unsigned z)
+{
+    count_launch++;
+    if (!f)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (!x || !y || !z)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult state = device_state();
+    launches++;
+    /* A kernel named overrun_N writes N bytes behind the allocation that its first argument names. */
+    return state;
+}
+
+EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
+                               unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
+                               unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra)
+{
+    CUresult result = launch(f, gridDimX, gridDimY, gridDimZ);
+    const struct object *object = (const struct object *)f;
+    if (result == CUDA_SUCCESS && !capturing && strcmp(object->name, "overrun") == 0 && kernelParams) {
+        /* Its arguments: an address and how many bytes it sets there. */
+        uint64_t at = *(uint64_t *)kernelParams[0];
+        uint32_t bytes = *(uint32_t *)kernelParams[1];
+        memset((void *)(uintptr_t)at, 0x5a, bytes);
+    }
+    return result;
+}
+
+EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)
+{
+    return config ? launch(f, config->gridDimX, config->gridDimY, config->gridDimZ) : CUDA_ERROR_INVALID_VALUE;
+}
+
+EXPORT CUresult cuGetErrorName(CUresult error, const char **name)
+{
+    *name = error == CUDA_ERROR_INVALID_VALUE     ? "CUDA_ERROR_INVALID_VALUE"
+            : error == CUDA_ERROR_ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+                                                  : "CUDA_ERROR_OTHER";
+    return CUDA_SUCCESS;
+}
+
+struct row {
+    const char *symbol, *name;
+    int since;
+    bool per_thread;
+};
+enum { HOOK_LEGACY, HOOK_PER_THREAD };
+static const struct row rows[] = {
+#define HOOK(symbol, name, since, kind) {#symbol, name, since, (kind) == HOOK_PER_THREAD},
+#define RUNTIME_HOOK(symbol)
+#include "shim/hooks.def"
+    {"cuDriverGetVersion", "cuDriverGetVersion", 2020, false},
+};
+
+static CUresult find(const char *name, void **function, int version, cuuint64_t flags)
+{
+    const struct row *best = NULL;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (strcmp(rows[i].name, name) == 0 && rows[i].since <= version && (!rows[i].per_thread || (flags & 2)) &&
+            (!best || (rows[i].per_thread && !best->per_thread) ||
+             (rows[i].since > best->since && rows[i].per_thread == best->per_thread)))
+            best = &rows[i];
+    *function = NULL;
+    if (strcmp(name, "cuMemAlloc") == 0 && version >= 99000 && getenv("STUB_NEWER"))
+        *function = (void *)newer_alloc;
+    else if (strcmp(name, "cuMemAlloc") == 0 && version >= 3020 && getenv("STUB_OTHER_POINTERS"))
+        *function = (void *)other_alloc;
+    else if (best) {
+        void *self = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+        *function = dlsym(self, best->symbol); /* through whatever dlsym the process has */
+        dlclose(self);
+    }
+    return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+EXPORT CUresult cuGetProcAddress(const char *name, void **function, int version, cuuint64_t flags)
+{
+    return find(name, function, version, flags);
+}
+
+#ifndef STUB_WITHOUT_PROC_V2
+EXPORT CUresult cuGetProcAddress_v2(const char *name, void **function, int version, cuuint64_t flags,
+                                    CUdriverProcAddressQueryResult *status)
+{
+    CUresult result = find(name, function, version, flags);
+    if (status)
+        *status = result == CUDA_SUCCESS ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    return result;
+}
+#endif

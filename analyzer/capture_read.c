@@ -284,12 +284,12 @@ static enum status take_records(struct capture *c, struct diag *diag)
     size_t total = 0;
     for (size_t i = 0; i < c->segment_count; i++)
         total += count_records(&c->segments[i]);
-    c->records = malloc((total + 1) * sizeof *c->records);
+    c->records = malloc((total + 1) * sizeof(void *));
     if (!c->records)
         return diag_set(diag, STATUS_NO_MEMORY, c->path, -1, "no memory for %zu records", total);
     for (size_t i = 0; i < c->segment_count; i++)
         walk_segment(c, &c->segments[i]);
-    qsort(c->records, c->record_count, sizeof *c->records, by_seq);
+    qsort(c->records, c->record_count, sizeof(void *), by_seq);
     if (!index_definitions(c))
         return diag_set(diag, STATUS_NO_MEMORY, c->path, -1, "no memory to index %zu records", c->record_count);
     drop_dangling(c);

@@ -31,12 +31,12 @@ static bool make_arrays(struct model *m, const struct census *n)
     m->allocations = array(n->of[CAP_ALLOC], sizeof *m->allocations);
     m->launches = array(n->of[CAP_LAUNCH], sizeof *m->launches);
     m->changes = array(n->of[CAP_ALLOC] + n->of[CAP_FREE], sizeof *m->changes);
-    m->snapshots = array(n->of[CAP_SNAPSHOT], sizeof *m->snapshots);
-    m->damages = array(n->of[CAP_DAMAGE], sizeof *m->damages);
-    m->errors = array(n->of[CAP_ERROR], sizeof *m->errors);
-    m->bad_frees = array(n->of[CAP_FREE], sizeof *m->bad_frees);
-    m->notes = array(n->of[CAP_NOTE], sizeof *m->notes);
-    m->options = array(n->of[CAP_OPTION], sizeof *m->options);
+    m->snapshots = array(n->of[CAP_SNAPSHOT], sizeof(void *));
+    m->damages = array(n->of[CAP_DAMAGE], sizeof(void *));
+    m->errors = array(n->of[CAP_ERROR], sizeof(void *));
+    m->bad_frees = array(n->of[CAP_FREE], sizeof(void *));
+    m->notes = array(n->of[CAP_NOTE], sizeof(void *));
+    m->options = array(n->of[CAP_OPTION], sizeof(void *));
     return m->kernels && m->allocations && m->launches && m->changes && m->snapshots && m->damages && m->errors &&
            m->bad_frees && m->notes && m->options;
 }
@@ -166,7 +166,7 @@ static int by_launch(const void *a, const void *b)
 
 static void join_snapshots(struct model *m)
 {
-    qsort(m->snapshots, m->snapshot_count, sizeof *m->snapshots, by_launch);
+    qsort(m->snapshots, m->snapshot_count, sizeof(void *), by_launch);
     size_t kept = 0;
     for (size_t i = 0; i < m->snapshot_count; i++) {
         struct model_launch *l = model_launch_by_seq(m, m->snapshots[i]->launch);

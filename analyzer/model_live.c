@@ -31,7 +31,7 @@ static size_t make_room(struct model_allocation **list, size_t *count, uint64_t 
         last++;
     if (last == first)
         return first;
-    memmove(list + first, list + last, (*count - last) * sizeof *list);
+    memmove(list + first, list + last, (*count - last) * sizeof(void *));
     *count -= last - first;
     return first;
 }
@@ -40,7 +40,7 @@ static bool insert(struct model_allocation ***list, size_t *count, size_t *capac
 {
     if (*count == *capacity) {
         size_t more = *capacity ? *capacity * 2 : 64;
-        struct model_allocation **bigger = realloc(*list, more * sizeof **list);
+        struct model_allocation **bigger = realloc(*list, more * sizeof(void *));
         if (!bigger)
             return false;
         *list = bigger;
@@ -48,7 +48,7 @@ static bool insert(struct model_allocation ***list, size_t *count, size_t *capac
     }
     /* What still lies there was freed without our seeing it, or its free, started later, was quicker. */
     size_t at = make_room(*list, count, a->address, a->bytes);
-    memmove(*list + at + 1, *list + at, (*count - at) * sizeof **list);
+    memmove(*list + at + 1, *list + at, (*count - at) * sizeof(void *));
     (*list)[at] = a;
     ++*count;
     return true;
@@ -58,7 +58,7 @@ static void remove_one(struct model_allocation **list, size_t *count, const stru
 {
     size_t i = first_above(list, *count, a->address);
     if (i < *count && list[i] == a) {
-        memmove(list + i, list + i + 1, (*count - i - 1) * sizeof *list);
+        memmove(list + i, list + i + 1, (*count - i - 1) * sizeof(void *));
         --*count;
     }
 }

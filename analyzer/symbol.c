@@ -84,6 +84,8 @@ static bool same_build(int fd, const struct cap_object *object)
 
 static bool report_object(struct symbols *s, const struct cap_object *object)
 {
+    if (!object)
+        return false;
     const char *path = capture_string(s->capture, object->path);
     struct stat st;
     if (path[0] != '/')
@@ -104,7 +106,7 @@ static void open_objects(struct symbols *s)
     size_t count = 0;
     for (size_t i = 0; i < s->capture->record_count; i++)
         count += s->capture->records[i]->type == CAP_OBJECT;
-    s->objects = calloc(count + 1, sizeof *s->objects);
+    s->objects = calloc(count + 1, sizeof(void *));
     s->dwfl = dwfl_begin(&callbacks);
     if (!s->dwfl || !s->objects)
         return;

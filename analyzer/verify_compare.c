@@ -100,9 +100,10 @@ static enum status compare_region(const struct model *m, const struct model_laun
     const struct reference_region *r = &memory->regions[index];
     size_t bitmap = (size_t)(r->bytes + 7) / 8;
     uint8_t *unseen = malloc(bitmap + 1);
-    enum status status = unseen ? STATUS_OK : diag_set(diag, STATUS_NO_MEMORY, "memory", -1, "no memory");
-    if (unseen)
-        memcpy(unseen, r->written, bitmap);
+    enum status status = STATUS_OK;
+    if (!unseen)
+        return diag_set(diag, STATUS_NO_MEMORY, "memory", -1, "no memory");
+    memcpy(unseen, r->written, bitmap);
     for (size_t i = 0; i < l->snapshot_count && !status; i++) {
         const struct cap_snapshot *s = m->snapshots[l->first_snapshot + i];
         struct hash128 hash = {s->hash_low, s->hash_high};

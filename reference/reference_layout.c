@@ -8,6 +8,7 @@
 /* A slot of 2 TiB per region, the region near its middle: an index of 32 bits times an element of 128 bytes stays
  * inside. */
 enum { SLOT_SHIFT = 41, FIRST_SLOT = 16, SLOT_LIMIT = 8192 };
+#define NEAR     (INT64_C(64) << 10)
 #define LOW_BITS ((UINT64_C(1) << 30) - 1)
 
 static uint64_t slot_address(size_t slot, uint64_t address)
@@ -162,6 +163,12 @@ void layout_end(struct layout *l)
     *l = (struct layout){0};
 }
 
+/* Without the pointer's origin only what lies close to a region is said to have been meant for it. */
+static bool near(const struct reference_region *r, int64_t offset)
+{
+    return offset >= -NEAR && (offset < 0 || (uint64_t)offset < r->bytes + NEAR);
+}
+
 bool layout_translate(const struct layout *l, struct ptx_fault *f, size_t *region)
 {
     const struct reference_launch *launch = l->launch;
@@ -169,7 +176,9 @@ bool layout_translate(const struct layout *l, struct ptx_fault *f, size_t *regio
     if (f->space != PTX_SPACE_GLOBAL && f->space != PTX_SPACE_CONST)
         return true;
     if (launch->layout == REFERENCE_AS_LAUNCHED) {
-        if (f->has_range && f->range_id < launch->region_count)
+        bool known = f->has_range && f->range_id < launch->region_count;
+        if (known &&
+            (f->provenance || f->kind != PTX_FAULT_OUT_OF_BOUNDS || near(&launch->regions[f->range_id], f->offset)))
             *region = f->range_id;
         return true;
     }

@@ -86,7 +86,7 @@ build/.packages: scripts/setup
 build/.packages-dev: scripts/setup
 	@scripts/setup --dev && mkdir -p build && touch $@ build/.packages
 $(UNIT_TESTS) $(FUZZ_TARGETS) $(patsubst %,$(B)/obj/tests/unit/%.o,$(notdir $(UNIT_TESTS))): | $(SETUP_DEV)
-$(PROGRAMS): | $(SETUP)
+$(PROGRAMS) $(PAIRS): | $(SETUP)
 
 $(B)/obj/%.o: %.c | $(SETUP)
 	@mkdir -p $(@D)
@@ -98,7 +98,7 @@ $(B)/obj/softgpu/%.o $(B)/obj/shim/%.o $(B)/obj/bench/%.o $(B)/obj/tests/%.o: EX
 .PHONY: all programs check unit e2e fuzz asan ubsan tsan tidy format format-check bench demo install clean help
 
 all: $(TARGETS) ## build the tool and softgpu
-programs: $(PROGRAMS) ## build the CUDA test programs (needs nvcc)
+programs: $(PROGRAMS) $(PAIRS) ## build the CUDA test programs (needs nvcc)
 
 include scripts/checks.mk
 

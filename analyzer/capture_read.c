@@ -234,14 +234,22 @@ static bool intern_string(struct capture *c, const struct cap_string *record)
     return false;
 }
 
-/* Indexes definitions; a second definition of an id is impossible and left out. */
+/* A kernel may be described again, when more about it is known: the last description counts. */
+static bool describes_again(const struct cap_head *record, const struct cap_head *old)
+{
+    const struct cap_kernel *a = (const void *)record, *b = (const void *)old;
+    return record->type == CAP_KERNEL && a->module == b->module && a->name == b->name;
+}
+
+/* Indexes definitions; otherwise a second definition of an id is impossible and left out. */
 static bool index_definitions(struct capture *c)
 {
     size_t kept = 0;
     for (size_t i = 0; i < c->record_count; i++) {
         const struct cap_head *record = c->records[i];
         uint32_t id = capture_check_defines(record);
-        if (id && capture_definition(c, record->type, id)) {
+        const struct cap_head *old = capture_definition(c, record->type, id);
+        if (old && !describes_again(record, old)) {
             capture_reject(c, record, "id %u of record type %u is defined a second time", id, record->type);
             continue;
         }

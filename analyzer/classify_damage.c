@@ -37,8 +37,12 @@ static void hex(const uint8_t *bytes, size_t count, char *out, size_t room)
         used += (size_t)snprintf(out + used, room - used, "%s%02x", i ? " " : "", bytes[i]);
 }
 
+/* Once per finding: the same mistake damages the same redzone at every launch. */
 static void add_sentinel(const struct damage_case *c, struct finding *f)
 {
+    for (size_t i = 0; i < f->evidence_count; i++)
+        if (strcmp(f->evidence[i].kind, "sentinel") == 0)
+            return;
     const struct cap_damage *d = c->record;
     char found[64], expected[64];
     size_t shown = d->length < 8 ? (size_t)d->length : 8;
@@ -78,8 +82,7 @@ static bool join_reexecuted(const struct damage_case *c)
             if (!outside_write(f) || !same)
                 continue;
             struct finding *finding = &c->out->items[f->finding - 1];
-            if (finding->evidence_count < 8)
-                add_sentinel(c, finding);
+            add_sentinel(c, finding);
             finding->confidence = 0.99;
             return true;
         }

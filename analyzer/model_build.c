@@ -43,6 +43,11 @@ static bool make_arrays(struct model *m, const struct census *n)
 
 static bool add_kernel(struct model *m, const struct cap_kernel *record)
 {
+    uint64_t known;
+    if (map_get(&m->kernel_index, record->id, &known)) { /* described again */
+        m->kernels[known].record = record;
+        return true;
+    }
     struct model_kernel *k = &m->kernels[m->kernel_count];
     k->record = record;
     k->module = capture_definition(m->capture, CAP_MODULE, record->module);

@@ -83,8 +83,8 @@ static cJSON *stack_json(struct session *s, uint32_t id)
     const struct symbol_stack *stack = symbols_stack(s->symbols, id);
     bool own = stack->own < stack->count;
     cJSON *json = cJSON_CreateArray();
-    for (size_t i = own ? stack->own : 0; i < stack->count; i++)
-        if (!own || stack->frames[i].line)
+    for (size_t i = 0; i < stack->count; i++)
+        if (!own || stack->frames[i].own)
             cJSON_AddItemToArray(json, cJSON_CreateString(stack->frames[i].text));
     return json;
 }

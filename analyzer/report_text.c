@@ -60,7 +60,7 @@ static void print_stack(FILE *out, struct session *s, const char *title, uint32_
     size_t shown = 0;
     for (size_t i = 0; i < stack->count; i++) {
         const struct symbol_frame *frame = &stack->frames[i];
-        if (!verbose && (i < stack->own || !frame->line || shown >= 4))
+        if (!verbose && (!frame->own || shown >= 4))
             continue;
         fprintf(out, "     %-14s %s\n", shown ? "" : title, frame->text);
         shown++;
@@ -86,7 +86,8 @@ static void print_finding(FILE *out, struct session *s, const struct finding *f,
     const struct model_allocation *a = model_allocation_by_id(s->model, f->allocation);
     if (a) {
         char size[24];
-        print_stack(out, s, "allocated", a->record->stack, style.verbose);
+        if (a->record->kind != CAP_ALLOC_VARIABLE) /* these are met at a launch, not allocated */
+            print_stack(out, s, "allocated", a->record->stack, style.verbose);
         if (a->free_seq != UINT64_MAX && f->class == FINDING_USE_AFTER_FREE)
             print_stack(out, s, "freed", a->free_stack, style.verbose);
         if (style.verbose)

@@ -129,6 +129,31 @@ size_t symbols_missing(struct symbols *s)
 
 /* ---- frames ---- */
 
+/* Libraries through which a program calls CUDA: their frames lie between the program's line and the driver. */
+static bool foreign_object(const char *name)
+{
+    static const char *const foreign[] = {"libcuda.so", "libcudart.so", "libcublas", "libopsdebug",
+                                          "libnccl",    "libcudnn",     "libc.so",   "ld-linux"};
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
+        if (strncmp(name, foreign[i], strlen(foreign[i])) == 0)
+            return true;
+    return false;
+}
+
+/* Templates of the runtime's headers are inlined into the program, and their lines are not where a person wrote the
+ * call; nor are the stubs that nvcc writes for launches. */
+static bool own_source(const char *file, unsigned line, const char *object)
+{
+    static const char *const foreign[] = {"/usr/include/", "/usr/lib/",     "/targets/", "/cuda/include/",
+                                          "/include/c++/", "/include/crt/", ".cudafe1."};
+    if (!file || !line || foreign_object(object))
+        return false;
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
+        if (strstr(file, foreign[i]))
+            return false;
+    return strcmp(name_file(file), "cuda_runtime.h") != 0 && strcmp(name_file(file), "device_functions.h") != 0;
+}
+
 static void push(struct symbol_stack *stack, const char *function, const char *file, unsigned line, const char *object,
                  uint64_t offset, bool inlined)
 {
@@ -141,7 +166,8 @@ static void push(struct symbol_stack *stack, const char *function, const char *f
     else
         snprintf(text, sizeof text, "%s%s%s+0x%" PRIx64, plain ? plain : "", plain ? " " : "", object, offset);
     struct symbol_frame *f = &stack->frames[stack->count];
-    *f = (struct symbol_frame){strdup(text), plain, file ? strdup(file) : NULL, file ? line : 0, inlined};
+    *f = (struct symbol_frame){strdup(text),    plain,   file ? strdup(file) : NULL,
+                               file ? line : 0, inlined, own_source(file, line, object)};
     if (f->text)
         stack->count++;
     else {
@@ -225,20 +251,6 @@ static void push_frame(struct symbols *s, struct symbol_stack *stack, uint64_t r
     push(stack, module ? dwfl_module_addrname(module, address) : NULL, NULL, 0, name, offset, false);
 }
 
-/* Templates of the runtime's headers are inlined into the program, and their lines are not where a person wrote the
- * call. */
-static bool own_source(const struct symbol_frame *f)
-{
-    static const char *const foreign[] = {"/usr/include/",  "/usr/lib/",     "/targets/",
-                                          "/cuda/include/", "/include/c++/", "/include/crt/"};
-    if (!f->file || !f->line)
-        return false;
-    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
-        if (strstr(f->file, foreign[i]))
-            return false;
-    return !strstr(f->file, ".cudafe1.") && strcmp(name_file(f->file), "cuda_runtime.h") != 0;
-}
-
 const struct symbol_stack *symbols_stack(struct symbols *s, uint32_t id)
 {
     uint64_t value;
@@ -260,7 +272,7 @@ const struct symbol_stack *symbols_stack(struct symbols *s, uint32_t id)
     const uint64_t *addresses = (const uint64_t *)(record + 1);
     for (uint32_t i = 0; i < record->count && stack->count < FRAME_LIMIT; i++)
         push_frame(s, stack, addresses[i]);
-    while (stack->own < stack->count && !own_source(&stack->frames[stack->own]))
+    while (stack->own < stack->count && !stack->frames[stack->own].own)
         stack->own++;
     return stack;
 }

@@ -14,6 +14,7 @@ struct symbol_frame {
     char *file;     /* as in the debug information; NULL: unknown */
     unsigned line;  /* 0: unknown */
     bool inlined;   /* into the frame that follows */
+    bool own;       /* the program's own source: neither a library of CUDA's or ours nor a header of theirs */
 };
 struct symbol_stack {
     struct symbol_frame *frames; /* innermost first */

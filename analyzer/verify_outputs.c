@@ -109,13 +109,14 @@ static bool order_explains(struct verify *v, const struct model_launch *l, const
 static bool concurrent(const struct verify *v, const struct model_launch *l, uint32_t allocation)
 {
     const struct model_allocation *a = model_allocation_by_id(v->model, allocation);
+    bool variable = a && a->record->kind == CAP_ALLOC_VARIABLE;
     size_t first = l->number > 16 ? l->number - 16 : 1;
     for (size_t n = first; n <= l->number + 16 && n <= v->model->launch_count; n++) {
         const struct model_launch *other = model_launch_by_number(v->model, n);
         const uint8_t *params = model_launch_params(other);
         if (other->record->stream == l->record->stream)
             continue;
-        if (!params || !a)
+        if (!params || !a || (variable && other->kernel->record->module == a->record->module))
             return true;
         for (uint32_t at = 0; at + 8u <= other->record->param_bytes; at += 8) {
             uint64_t word;
@@ -137,6 +138,24 @@ static double largest(const struct reference_region *r)
             most = fmax(most, fabs((double)as_float(word)));
     }
     return most;
+}
+
+/* What the kernel did not store to and another stream may have is none of its outputs. Removes these words. */
+static void drop_concurrent(const struct verify *v, const struct model_launch *l, const struct verify_memory *memory,
+                            struct comparison *c)
+{
+    size_t kept = 0;
+    for (size_t i = 0, last = SIZE_MAX, answer = 0; i < c->count; i++) {
+        if (c->words[i].region != last) {
+            last = c->words[i].region;
+            answer = concurrent(v, l, memory->regions[last].id);
+        }
+        if (answer && !c->words[i].stored)
+            c->differing--;
+        else
+            c->words[kept++] = c->words[i];
+    }
+    c->count = kept;
 }
 
 /* Is the difference more than the kernel's freedoms can make? */
@@ -255,6 +274,7 @@ void verify_outputs(struct verify *v, const struct model_launch *l, const struct
         verify_not(j, status == STATUS_NO_MEMORY ? "no-memory" : "no-outputs", diag.text);
         return;
     }
+    drop_concurrent(v, l, memory, &c);
     if (c.differing)
         decide(v, l, module, run, memory, &c, j);
     else if (c.incomplete)

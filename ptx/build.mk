@@ -2,3 +2,7 @@
 PTX_SOURCES = $(sort $(wildcard ptx/*.c))
 $(eval $(call archive,libopsptx,$(PTX_SOURCES) common/map.c common/buf.c))
 PTX = $(B)/lib/libopsptx.a
+
+PTX_KIT = $(B)/obj/tests/unit/ptx_kit.o
+$(eval $(call unit_test,ptx_integer,$(PTX_KIT) $(PTX)))
+$(eval $(call unit_test,ptx_float,$(PTX_KIT) $(PTX),-lmpfr -lgmp))

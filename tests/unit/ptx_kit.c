@@ -1,0 +1,137 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "tests/unit/ptx_kit.h"
+
+static void print(void *context, const char *text, size_t bytes)
+{
+    struct kit *k = context;
+    if (bytes > sizeof k->printed - 1 - k->printed_bytes)
+        bytes = sizeof k->printed - 1 - k->printed_bytes;
+    memcpy(k->printed + k->printed_bytes, text, bytes);
+    k->printed_bytes += bytes;
+    k->printed[k->printed_bytes] = 0;
+}
+
+char *kit_read_file(const char *name, size_t *bytes)
+{
+    char path[512];
+    const char *root = getenv("OPSDEBUG_SOURCE");
+    snprintf(path, sizeof path, "%s/tests/ptx/%s", root ? root : ".", name);
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        fail_msg("cannot open %s: run from the repository's root, or set OPSDEBUG_SOURCE", path);
+    char *text = malloc(1 << 20);
+    assert_non_null(text);
+    *bytes = fread(text, 1, (1 << 20) - 1, f);
+    text[*bytes] = 0;
+    fclose(f);
+    return text;
+}
+
+void kit_load(struct kit *k, const char *text)
+{
+    memset(k, 0, sizeof *k);
+    if (ptx_module_load(text, strlen(text), "test.ptx", &k->module, &k->diag) != STATUS_OK)
+        fail_msg("%s:%u:%u: %s\n%s", k->diag.where, k->diag.line, k->diag.column, k->diag.text, k->diag.excerpt);
+    k->memory.ranges = k->ranges;
+    k->launch.module = k->module;
+    k->launch.memory = &k->memory;
+    k->launch.params = k->params;
+    k->launch.variables = k->variables;
+    k->launch.print = print;
+    k->launch.print_context = k;
+}
+
+void kit_load_file(struct kit *k, const char *name)
+{
+    size_t bytes;
+    char *text = kit_read_file(name, &bytes);
+    kit_load(k, text);
+    free(text);
+}
+
+uint64_t kit_buffer(struct kit *k, int param, void *host, size_t bytes)
+{
+    size_t n = k->memory.range_count++;
+    assert_true(n < KIT_BUFFERS);
+    uint64_t address = 0x7f0000000000 + n * 0x10000000;
+    k->ranges[n] = (struct ptx_range){.address = address, .bytes = bytes, .host = host, .id = (uint32_t)n + 1};
+    if (param >= 0)
+        k->params[param] = address;
+    return address;
+}
+
+enum status kit_run(struct kit *k, const char *kernel, uint32_t grid, uint32_t block)
+{
+    ptx_result_free(&k->result);
+    k->printed_bytes = 0;
+    k->printed[0] = 0;
+    k->launch.kernel = ptx_module_find_kernel(k->module, kernel);
+    assert_non_null(k->launch.kernel);
+    k->launch.grid[0] = grid;
+    k->launch.block[0] = block;
+    for (int i = 1; i < 3; i++) {
+        k->launch.grid[i] = k->launch.grid[i] ? k->launch.grid[i] : 1;
+        k->launch.block[i] = k->launch.block[i] ? k->launch.block[i] : 1;
+    }
+    return ptx_run(&k->launch, &k->result, &k->diag);
+}
+
+void kit_free(struct kit *k)
+{
+    ptx_result_free(&k->result);
+    ptx_module_free(k->module);
+    k->module = NULL;
+}
+
+static const char *register_type(unsigned bits)
+{
+    return bits == 1 ? "pred" : bits == 64 ? "b64" : bits == 32 ? "b32" : "b16";
+}
+
+void kit_instruction(const char *instruction, struct kit_shape shape, const uint64_t *in, uint64_t *out, uint32_t count)
+{
+    char text[4096];
+    size_t n = 0;
+#define ADD(...) n += (size_t)snprintf(text + n, sizeof text - n, __VA_ARGS__)
+    ADD(".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out, .param .u32 n) {\n");
+    ADD(".reg .b64 %%x<4>; .reg .b32 %%t<5>; .reg .pred %%q; .reg .pred %%p;\n");
+    const uint8_t bits[3] = {shape.a, shape.b, shape.c};
+    for (int i = 0; i < 3; i++)
+        if (bits[i])
+            ADD(".reg .%s %%%c;\n", register_type(bits[i]), 'a' + i);
+    ADD(".reg .%s %%d;\n", register_type(shape.d));
+    ADD("mov.u32 %%t0, %%ctaid.x; mov.u32 %%t1, %%tid.x; mad.lo.s32 %%t0, %%t0, 256, %%t1;\n");
+    ADD("ld.param.u32 %%t2, [n]; setp.ge.u32 %%q, %%t0, %%t2; @%%q bra END;\n");
+    ADD("ld.param.u64 %%x0, [in]; mad.wide.u32 %%x0, %%t0, 24, %%x0; ld.param.u64 %%x1, [out]; mad.wide.u32 %%x1, %%t0, 8, %%x1;\n");
+    for (int i = 0; i < 3; i++) {
+        if (bits[i] == 1)
+            ADD("ld.global.u32 %%t3, [%%x0+%d]; setp.ne.u32 %%%c, %%t3, 0;\n", 8 * i, 'a' + i);
+        else if (bits[i])
+            ADD("ld.global.b%u %%%c, [%%x0+%d];\n", bits[i], 'a' + i, 8 * i);
+    }
+    ADD("%s\n", instruction);
+    if (shape.d == 1)
+        ADD("selp.u32 %%t3, 1, 0, %%d; st.global.u32 [%%x1], %%t3;\n");
+    else
+        ADD("st.global.b%u [%%x1], %%d;\n", shape.d);
+    ADD("END: ret;\n}\n");
+#undef ADD
+    struct kit k;
+    kit_load(&k, text);
+    memset(out, 0, count * sizeof *out);
+    kit_buffer(&k, 0, (void *)(uintptr_t)in, (size_t)count * 24);
+    kit_buffer(&k, 1, out, (size_t)count * 8);
+    k.params[2] = count;
+    assert_int_equal(kit_run(&k, "k", (count + 255) / 256, 256), STATUS_OK);
+    kit_free(&k);
+}
+
+uint64_t kit_random(uint64_t *state)
+{
+    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}

@@ -443,7 +443,7 @@ enum status capture_open_memory(struct capture_bytes header, const struct captur
         return STATUS_NO_MEMORY;
     enum status status = take_header(c, "capture.bin", header, diag);
     for (size_t i = 0; i < count && !status; i++) {
-        char name[32];
+        char name[48];
         snprintf(name, sizeof name, "segment-%06zu.rec", i);
         uint8_t *copy = malloc(segments[i].bytes ? segments[i].bytes : 1);
         if (copy && segments[i].bytes)

@@ -82,6 +82,13 @@ static void allocation_text(const struct model *m, struct symbols *symbols, cons
         snprintf(out, bytes, "allocation %u%s%s%s", a->id, *place ? " (allocated at " : "", place, *place ? ")" : "");
 }
 
+/* A wide access that starts inside. */
+static bool crosses_end(const struct model_allocation *a, const struct judgement_fault *f)
+{
+    return f->kind == JUDGEMENT_FAULT_OUT_OF_BOUNDS && f->offset >= 0 && (uint64_t)f->offset < a->bytes &&
+           f->bytes > a->bytes - (uint64_t)f->offset;
+}
+
 static void distance_text(const struct model_allocation *a, const struct judgement_fault *f, char out[96])
 {
     if (a && f->offset >= 0 && (uint64_t)f->offset >= a->bytes) {
@@ -92,8 +99,8 @@ static void distance_text(const struct model_allocation *a, const struct judgeme
             snprintf(out, 96, "past the end of ");
     } else if (a && f->offset < 0) {
         snprintf(out, 96, "%" PRIu64 " bytes before the start of ", 0 - (uint64_t)f->offset);
-    } else if (a && (uint64_t)f->offset + f->bytes > a->bytes) {
-        snprintf(out, 96, "across the end of ");
+    } else if (a && crosses_end(a, f)) {
+        snprintf(out, 96, "past the end of ");
     } else {
         snprintf(out, 96, "outside of any buffer, at ");
     }
@@ -114,6 +121,9 @@ static void summarise(const struct model *m, struct symbols *symbols, const stru
     case JUDGEMENT_FAULT_OUT_OF_BOUNDS:
         if (strcmp(f->space, "global") != 0)
             finding_summary(out, "%u bytes %s outside of the kernel's %s memory by %s", f->bytes, verb, f->space, who);
+        else if (a && crosses_end(a, f))
+            finding_summary(out, "%" PRIu64 " of %u bytes %s %s%s by %s", f->bytes - (a->bytes - (uint64_t)f->offset),
+                            f->bytes, verb, where, what, who);
         else
             finding_summary(out, "%u bytes %s %s%s by %s", f->bytes, verb, where, what, who);
         break;
@@ -158,10 +168,13 @@ static void add_evidence(const struct model *m, const struct judgement_fault *f,
         snprintf(times, sizeof times, ", %" PRIu64 " accesses in all", f->count);
     finding_evidence(out, "re-execution", "%s %s of %u bytes at %s by %s%s", f->space, a->write ? "store" : "load",
                      f->bytes, place, who, times);
-    for (size_t i = 1; i < a->frame_count; i++)
+    for (size_t i = 1; i < a->frame_count; i++) {
+        char *function = a->frames[i].function ? name_short(a->frames[i].function) : NULL;
         if (a->frames[i].file)
-            finding_evidence(out, "inlined-at", "%s%s%s:%u", a->frames[i].function ? a->frames[i].function : "",
-                             a->frames[i].function ? " " : "", name_file(a->frames[i].file), a->frames[i].line);
+            finding_evidence(out, "inlined-at", "%s%s%s:%u", function ? function : "", function ? " " : "",
+                             name_file(a->frames[i].file), a->frames[i].line);
+        free(function);
+    }
     const struct model_allocation *landed = model_allocation_by_id(m, f->landed);
     if (landed)
         finding_evidence(out, "landed-in", "the bytes belong to allocation %u, offset %" PRIu64 "%s", landed->id,
@@ -211,8 +224,9 @@ static struct finding *store_by_same_thread(struct findings *fs, const struct ju
     return NULL;
 }
 
-static void set_place(struct finding *out, const struct judgement_fault *f)
+static void set_place(const struct model *m, struct finding *out, const struct judgement_fault *f)
 {
+    const struct model_allocation *a = model_allocation_by_id(m, f->allocation);
     const struct judgement_access *place = fault_place(f);
     const struct judgement_frame *frame = first_frame(place);
     if (frame) {
@@ -220,13 +234,13 @@ static void set_place(struct finding *out, const struct judgement_fault *f)
         out->line = frame->line;
     }
     if (place->frame_count && place->frames[0].function)
-        out->function = strdup(place->frames[0].function);
+        out->function = name_short(place->frames[0].function);
     out->ptx_line = place->ptx_line;
     out->has_thread = true;
     memcpy(out->block, place->block, sizeof out->block);
     memcpy(out->thread, place->thread, sizeof out->thread);
     out->allocation = f->allocation;
-    out->offset = f->offset;
+    out->offset = a && crosses_end(a, f) ? (int64_t)a->bytes : f->offset; /* the first byte that is not its own */
 }
 
 static double fault_confidence(const struct judgement_fault *f)
@@ -262,7 +276,7 @@ static void take_fault(const struct model *m, struct symbols *symbols, const str
     struct finding *new = &out->items[index];
     f->finding = index + 1;
     finding_launch(new, l->number);
-    set_place(new, f);
+    set_place(m, new, f);
     summarise(m, symbols, f, new);
     add_evidence(m, f, new);
     finding_next(new, "ops-debug show %s %zu", m->capture->path, l->number);

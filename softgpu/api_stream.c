@@ -11,9 +11,11 @@ static CUresult enter_stream(CUstream handle, struct stream **out)
     *out = NULL;
     CUresult result = enter_context(&c);
     if (!c)
-        return result;
+        return result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_CONTEXT;
     CUresult found = context_stream(c, handle, out);
-    return result == CUDA_SUCCESS ? found : result;
+    if (result == CUDA_SUCCESS)
+        result = found;
+    return *out || result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)

@@ -86,7 +86,7 @@ CUresult context_push(struct context *context)
         return CUDA_ERROR_OUT_OF_MEMORY;
     if (t->depth == t->capacity) {
         size_t capacity = t->capacity ? t->capacity * 2 : 8;
-        struct context **more = realloc(t->stack, capacity * sizeof(*more));
+        struct context **more = realloc(t->stack, capacity * sizeof(struct context *));
         if (!more)
             return CUDA_ERROR_OUT_OF_MEMORY;
         t->stack = more;

@@ -95,7 +95,7 @@ bool op_after(struct op *op, struct op *dependency)
 {
     if (!dependency || atomic_load(&dependency->done))
         return true;
-    struct op **deps = realloc(op->deps, (op->dep_count + 1) * sizeof *deps);
+    struct op **deps = realloc(op->deps, (op->dep_count + 1) * sizeof(struct op *));
     if (!deps)
         return false;
     deps[op->dep_count] = op_ref(dependency);

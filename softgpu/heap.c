@@ -21,7 +21,7 @@ static bool insert_block(struct block *b)
 {
     if (block_count == block_capacity) {
         size_t capacity = block_capacity ? block_capacity * 2 : 16;
-        struct block **more = realloc(blocks, capacity * sizeof *more);
+        struct block **more = realloc(blocks, capacity * sizeof(struct block *));
         if (!more)
             return false;
         blocks = more;
@@ -30,7 +30,7 @@ static bool insert_block(struct block *b)
     size_t at = block_count;
     while (at > 0 && blocks[at - 1]->address > b->address)
         at--;
-    memmove(blocks + at + 1, blocks + at, (block_count - at) * sizeof *blocks);
+    memmove(blocks + at + 1, blocks + at, (block_count - at) * sizeof(struct block *));
     blocks[at] = b;
     block_count++;
     return true;
@@ -90,7 +90,7 @@ static void drop_block(size_t i)
     void *page = pages_unmap(b->address);
     pages_give(1, &page);
     pages_unreserve(b->address, 1);
-    memmove(blocks + i, blocks + i + 1, (block_count - i - 1) * sizeof *blocks);
+    memmove(blocks + i, blocks + i + 1, (block_count - i - 1) * sizeof(struct block *));
     block_count--;
     free(b);
 }

@@ -110,7 +110,8 @@ static void test_unsupported_is_logged(void **state)
 static int call_unsupported(void)
 {
     CUgraph g;
-    return cuGraphCreate(&g, 0) == CUDA_ERROR_NOT_SUPPORTED && cuGraphCreate(&g, 0) == CUDA_ERROR_NOT_SUPPORTED ? 0 : 1;
+    CUresult first = cuGraphCreate(&g, 0), second = cuGraphCreate(&g, 0);
+    return first == CUDA_ERROR_NOT_SUPPORTED && second == CUDA_ERROR_NOT_SUPPORTED ? 0 : 1;
 }
 
 static void test_before_init(void **state)

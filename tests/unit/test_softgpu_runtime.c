@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #define __CUDA_API_VERSION_INTERNAL 1
-#define CUDA_ENABLE_DEPRECATED 1
+#define CUDA_ENABLE_DEPRECATED      1
 #include <cuda_runtime_api.h>
 
 #define ok(call)           assert_int_equal((call), cudaSuccess)

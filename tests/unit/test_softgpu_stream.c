@@ -329,7 +329,7 @@ static void *busy_thread(void *result)
     enum { ROUNDS = 60, STREAMS = 4 };
     CUcontext c;
     CUstream s[STREAMS];
-    CUevent e;
+    CUevent e = NULL;
     CUdeviceptr a;
     unsigned out[STREAMS];
     bool good = cuDevicePrimaryCtxRetain(&c, 0) == CUDA_SUCCESS && cuCtxSetCurrent(c) == CUDA_SUCCESS &&

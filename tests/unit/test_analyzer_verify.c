@@ -80,6 +80,25 @@ static const char chase_ptx[] = HEAD ".visible .entry chase(.param .u64 out, .pa
                                      ".loc 1 50 5\n"
                                      "st.global.u32 [%rd2], %r2;\nret;\n}\n";
 
+/* gather(out, in, n): out[1 + atomic counter out[0]++] = in[i]. */
+static const char gather_ptx[] =
+    HEAD ".visible .entry gather(.param .u64 out, .param .u64 in, .param .u32 n)\n"
+         "{\n"
+         ".reg .b32 %r<6>;\n.reg .b64 %rd<8>;\n"
+         "ld.param.u64 %rd1, [out];\nld.param.u64 %rd2, [in];\n"
+         "mov.u32 %r1, %tid.x;\nmul.wide.u32 %rd3, %r1, 4;\nadd.s64 %rd4, %rd2, %rd3;\nld.global.u32 %r2, [%rd4];\n"
+         "atom.global.add.u32 %r3, [%rd1], 1;\nmul.wide.u32 %rd5, %r3, 4;\nadd.s64 %rd6, %rd1, %rd5;\n"
+         "st.global.u32 [%rd6+4], %r2;\nret;\n}\n";
+
+/* sum(out, in, n): out[0] += in[i], in any order. */
+static const char sum_ptx[] =
+    HEAD ".visible .entry sum(.param .u64 out, .param .u64 in, .param .u32 n)\n"
+         "{\n"
+         ".reg .f32 %f<3>;\n.reg .b32 %r<3>;\n.reg .b64 %rd<6>;\n"
+         "ld.param.u64 %rd1, [out];\nld.param.u64 %rd2, [in];\n"
+         "mov.u32 %r1, %tid.x;\nmul.wide.u32 %rd3, %r1, 4;\nadd.s64 %rd4, %rd2, %rd3;\nld.global.f32 %f1, [%rd4];\n"
+         "red.global.add.f32 [%rd1], %f1;\nret;\n}\n";
+
 enum { OUT = 0x700000, IN = 0x710000, FAR = 0x720000, COUNT = 100 };
 struct params {
     uint64_t out, in;
@@ -476,6 +495,67 @@ static void test_verify_changed_outside(void **state)
     bench_end(&b);
 }
 
+/* ---- order ---- */
+
+static void gather_bench(struct bench *b)
+{
+    bench_start(b, gather_ptx, "gather", 1, 64);
+    bench_written(b);
+    memset(&b->before[0], 0, 4);
+    memcpy(b->after, b->before, sizeof b->after);
+    memcpy(&b->after[0], &(uint32_t){64}, 4);
+    for (int i = 0; i < 64; i++)
+        b->after[1 + i] = b->input[(i + 17) % 64]; /* an order that no simple schedule gives */
+}
+
+static void test_verify_places_by_atomics(void **state)
+{
+    struct bench b;
+    gather_bench(&b);
+    bench_launch(&b, OUT, IN, 0);
+    silent(&b, 1);
+}
+
+static void reason_is(struct bench *b, const char *reason);
+
+static void test_verify_places_by_atomics_one_lost(void **state)
+{
+    struct bench b;
+    gather_bench(&b);
+    b.after[5] = 4711;
+    bench_launch(&b, OUT, IN, 0);
+    reason_is(&b, "vacuous");
+}
+
+static void sum_bench(struct bench *b)
+{
+    bench_start(b, sum_ptx, "sum", 1, 64);
+    bench_written(b);
+    b->before[0] = 0;
+    for (int i = 0; i < 64; i++)
+        b->input[i] = 1.0f / (float)(i + 3);
+    memcpy(b->after, b->before, sizeof b->after);
+    for (int i = 63; i >= 0; i--)
+        b->after[0] += b->input[i];
+}
+
+static void test_verify_sum_in_another_order(void **state)
+{
+    struct bench b;
+    sum_bench(&b);
+    bench_launch(&b, OUT, IN, 0);
+    silent(&b, 1);
+}
+
+static void test_verify_sum_without_a_term(void **state)
+{
+    struct bench b;
+    sum_bench(&b);
+    b.after[0] -= b.input[60];
+    bench_launch(&b, OUT, IN, 0);
+    reason_is(&b, "vacuous");
+}
+
 /* ---- coverage ---- */
 
 static void reason_is(struct bench *b, const char *reason)
@@ -598,6 +678,10 @@ int main(void)
         cmocka_unit_test(test_verify_mismatch),
         cmocka_unit_test(test_verify_dropped_write),
         cmocka_unit_test(test_verify_changed_outside),
+        cmocka_unit_test(test_verify_places_by_atomics),
+        cmocka_unit_test(test_verify_places_by_atomics_one_lost),
+        cmocka_unit_test(test_verify_sum_in_another_order),
+        cmocka_unit_test(test_verify_sum_without_a_term),
         cmocka_unit_test(test_verify_no_inputs),
         cmocka_unit_test(test_verify_inputs_in_part),
         cmocka_unit_test(test_verify_no_outputs),

@@ -25,8 +25,42 @@ $(SHIM): $(SHIM_OBJECTS) shim/libopsdebug.map
 	$(call say,LD,$@) $(CC) $(SAN) -shared -o $@ $(SHIM_OBJECTS) -Wl,--version-script=shim/libopsdebug.map -Wl,-soname,libopsdebug.so \
 	  -Wl,-z,defs -Wl,-z,now -Wl,-z,relro -Wl,-Bsymbolic -Wl,--exclude-libs,ALL -Wl,--gc-sections -l:libzstd.a -l:liblz4.a
 
-# A driver that succeeds at once, for tests and the bench. -Bsymbolic: its own calls are its own.
+# The doors answer before a sanitizer's run time is ready: it looks its own functions up through them.
+$(B)/obj/shim/doors.o $(B)/obj/shim/libc_symbols.o: SAN =
+
+# For tests and the bench: a driver that succeeds at once (-Bsymbolic: its own calls are its own), the program that is watched,
+# a namesake and a second interposer.
 STUB = $(B)/stub/libcuda.so.1
+STUB_OLD = $(B)/stub/old/libcuda.so.1
+PROBES = $(B)/stub/probe $(B)/stub/probe_direct $(B)/stub/namesake.so $(B)/stub/interposer.so
+
 $(STUB): $(B)/obj/tests/stub/stub_driver.o
 	@mkdir -p $(@D)
 	$(call say,LD,$@) $(CC) $(SAN) -shared -o $@ $^ -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic
+$(STUB_OLD): tests/stub/stub_driver.c shim/hooks.def
+	@mkdir -p $(@D)
+	$(call say,CC,$@) $(CC) $(CPPFLAGS) $(CUDA_CPPFLAGS) $(CFLAGS) $(OUR_CFLAGS) -DSTUB_WITHOUT_PROC_V2 -shared -o $@ $< \
+	  -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic
+$(B)/stub/probe: $(B)/obj/tests/stub/probe.o
+	@mkdir -p $(@D)
+	$(call say,LD,$@) $(CC) $(SAN) -o $@ $^ -lpthread
+$(B)/stub/probe_direct: tests/stub/probe.c $(STUB)
+	@mkdir -p $(@D)
+	$(call say,CC,$@) $(CC) $(CPPFLAGS) $(CUDA_CPPFLAGS) $(CFLAGS) $(OUR_CFLAGS) -DPROBE_DIRECT -o $@ $< -Wl,--no-as-needed $(STUB) -lpthread
+$(B)/stub/%.so: $(B)/obj/tests/stub/%.o
+	@mkdir -p $(@D)
+	$(call say,LD,$@) $(CC) -shared -o $@ $^
+
+# Tests that run the probe under the shim need all of that beside them.
+SHIM_KIT = $(B)/obj/tests/unit/shim_kit.o $(COMMON)
+SHIM_SAN_NAME = $(if $(findstring address,$(SAN)),asan,$(if $(findstring thread,$(SAN)),tsan))
+SHIM_SAN_RUNTIME = $(if $(SHIM_SAN_NAME),$(shell $(CC) -print-file-name=lib$(SHIM_SAN_NAME).so))
+KIT_DEFINES = -DKIT_BUILD='"$(abspath $(B))"' -DKIT_SANITIZER='"$(SHIM_SAN_RUNTIME)"' \
+	-DKIT_SANITIZER_COLON='"$(if $(SHIM_SAN_RUNTIME),$(SHIM_SAN_RUNTIME):)"'
+$(B)/obj/tests/unit/shim_kit.o $(B)/obj/tests/unit/test_shim_%.o $(B)/obj/tests/unit/test_capture_%.o: CPPFLAGS += $(KIT_DEFINES)
+$(eval $(call unit_test,shim_doors,$(SHIM_KIT)))
+$(eval $(call unit_test,capture_write,$(SHIM_KIT)))
+$(B)/tests/unit/test_shim_doors $(B)/tests/unit/test_capture_write: | $(SHIM) $(STUB) $(STUB_OLD) $(PROBES)
+$(eval $(call unit_test,shim_alloc_table,$(B)/obj/shim/alloc_table.o))
+$(eval $(call unit_test,shim_ptx_scan,$(B)/obj/shim/ptx_scan.o))
+$(eval $(call unit_test,shim_options,$(B)/obj/shim/options.o))

@@ -161,6 +161,7 @@ void damage_look_by_copy(struct device_work *work)
         return;
     uint64_t upto = capture_next_seq();
     uint32_t redzones = 0, damaged = 0;
+    sentinel_look_begins();
     alloc_table_each(collect, &c);
     CUstreamCaptureMode mode = device_relax();
     for (uint32_t i = 0; i < c.count; i++) {
@@ -169,6 +170,7 @@ void damage_look_by_copy(struct device_work *work)
         alloc_table_set_clean(c.found[i].address, c.found[i].id, upto);
     }
     device_unrelax(mode);
+    sentinel_look_ends();
     free(c.found);
     if (redzones)
         damage_checked(upto, redzones, damaged);

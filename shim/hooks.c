@@ -107,7 +107,8 @@ bool hook_exists(enum hook hook)
      * driver, or another interposer. A library that was opened RTLD_LOCAL is not in that order; there the loaded object
      * is asked. */
     void *real = doors_real_dlsym(RTLD_NEXT, hook_rows[hook].symbol);
-    if (!real)
+    if (!real ||
+        real == hook_rows[hook].wrapper) /* another tool's dlsym may answer with the first of a name, which is ours */
         real = doors_library_symbol(hook_rows[hook].kind == HOOK_RUNTIME, hook_rows[hook].symbol);
     hook_learn(hook, real);
     return hook_known(hook) != NULL;

@@ -19,16 +19,18 @@ enum option_id {
 };
 
 enum { VALUE_BYTES = 4096 };
-static struct {
-    const char *name;
-    char value[VALUE_BYTES]; /* as it took effect */
-    bool bad;
-    char given[VALUE_BYTES];
-} rows[OPTION_COUNT] = {
-#define OPTION(option, type, initial, help) {.name = #option, .value = initial},
+static const struct {
+    const char *name, *initial;
+} defaults[OPTION_COUNT] = {
+#define OPTION(option, type, initial, help) {#option, initial},
 #include "shim/options.def"
 #undef OPTION
 };
+
+static struct {
+    char value[VALUE_BYTES]; /* as it took effect */
+    char given[VALUE_BYTES]; /* what was not understood, else empty */
+} rows[OPTION_COUNT];
 
 struct options options;
 
@@ -186,7 +188,7 @@ static void apply_preset(void)
 static void take_environment(enum option_id id)
 {
     char variable[64];
-    snprintf(variable, sizeof variable, "OPSDEBUG_%s", rows[id].name);
+    snprintf(variable, sizeof variable, "OPSDEBUG_%s", defaults[id].name);
     const char *given = secure_getenv(variable);
     char kept[VALUE_BYTES];
     snprintf(kept, sizeof kept, "%s", rows[id].value);
@@ -194,7 +196,6 @@ static void take_environment(enum option_id id)
         set_value(id, given);
         if (strlen(given) < VALUE_BYTES && apply(id, rows[id].value))
             return;
-        rows[id].bad = true;
         snprintf(rows[id].given, VALUE_BYTES, "%s", given);
         set_value(id, kept);
     }
@@ -205,6 +206,10 @@ static void take_environment(enum option_id id)
 void options_read(void)
 {
     options = (struct options){.launch_count = UINT64_MAX};
+    for (unsigned i = 0; i < OPTION_COUNT; i++) {
+        set_value(i, defaults[i].initial);
+        rows[i].given[0] = '\0';
+    }
     take_environment(OPTION_PRESET);
     apply_preset();
     for (unsigned i = 0; i < OPTION_COUNT; i++)
@@ -215,15 +220,15 @@ void options_read(void)
 void options_record(void)
 {
     for (unsigned i = 0; i < OPTION_COUNT; i++) {
-        uint32_t name = intern_string(rows[i].name), value = intern_string(rows[i].value);
+        uint32_t name = intern_string(defaults[i].name), value = intern_string(rows[i].value);
         struct cap_option *record = capture_define(CAP_OPTION, sizeof *record);
         if (record) {
             record->name = name;
             record->value = value;
             capture_commit(record);
         }
-        if (rows[i].bad)
-            shim_note(CAP_NOTE_LOST, "OPSDEBUG_%s=%.400s is not understood: \"%s\" is used", rows[i].name,
+        if (*rows[i].given)
+            shim_note(CAP_NOTE_LOST, "OPSDEBUG_%s=%.400s is not understood: \"%s\" is used", defaults[i].name,
                       rows[i].given, rows[i].value);
     }
 }

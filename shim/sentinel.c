@@ -158,7 +158,7 @@ static bool look(struct device_work *work, struct tracked_stream *stream, uint32
     struct collecting c = {.context = work->context->id, .stream = stream->id, .skip_id = only_id};
     uint64_t upto = capture_next_seq(), clean = damage_clean_bound(stream, upto);
     bool complete = true;
-    __atomic_fetch_add(&looking, 1, __ATOMIC_ACQ_REL);
+    sentinel_look_begins();
     alloc_table_each(collect, &c);
     struct check_slot *slot = NULL;
     for (uint32_t i = 0; i < c.count; i++) {
@@ -183,7 +183,7 @@ static bool look(struct device_work *work, struct tracked_stream *stream, uint32
     }
     if (slot)
         complete = launch_slot(work, slot, stream) && complete;
-    __atomic_fetch_sub(&looking, 1, __ATOMIC_ACQ_REL);
+    sentinel_look_ends();
     free(c.found);
     return complete;
 }
@@ -320,16 +320,30 @@ void sentinel_before_free(const struct allocation *a, struct tracked_stream *str
             look_everywhere(context);
         else
             damage_look_by_copy(work);
-        /* The real free waits for the device as well; what is in flight may be looking at this very redzone. */
-        wait_for_looks(context, 10000);
     }
 }
 
-void sentinel_wait_for_lookers(void)
+void sentinel_look_begins(void)
+{
+    __atomic_fetch_add(&looking, 1, __ATOMIC_ACQ_REL);
+}
+
+void sentinel_look_ends(void)
+{
+    __atomic_fetch_sub(&looking, 1, __ATOMIC_ACQ_REL);
+}
+
+void sentinel_forgotten(const struct allocation *a, bool stream_ordered)
 {
     const struct timespec nap = {0, 20000};
+    if (!a->head && !a->tail)
+        return;
     for (unsigned i = 0; __atomic_load_n(&looking, __ATOMIC_ACQUIRE) && i < 50000; i++)
         nanosleep(&nap, NULL);
+    /* The real free waits for the device as well; what is in flight may be looking at this very redzone. */
+    struct tracked_context *context = stream_ordered ? NULL : track_current_context();
+    if (context && context->id == a->context)
+        wait_for_looks(context, 10000);
 }
 
 void sentinel_at_exit(void)

@@ -30,7 +30,12 @@ void sentinel_before_sync(struct tracked_stream *stream); /* NULL: all streams o
 void sentinel_before_free(const struct allocation *a, struct tracked_stream *stream);
 void sentinel_harvest(void); /* takes in the slots that are complete */
 void sentinel_at_exit(void);
-void sentinel_wait_for_lookers(void); /* after an allocation left the table, before it is freed */
+/* `a` has left the table and is about to be freed: returns when nobody is looking at its redzones any more. A look that
+ * was launched at memory that is gone would fault, or put the pattern into somebody else's. */
+void sentinel_forgotten(const struct allocation *a, bool stream_ordered);
+/* Around collecting redzones from the table and launching the look at them. */
+void sentinel_look_begins(void);
+void sentinel_look_ends(void);
 
 /* For the memory the program sees. */
 uint32_t sentinel_word(uint32_t id, uint64_t address); /* the aligned 32-bit word at `address` */

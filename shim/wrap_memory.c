@@ -128,7 +128,8 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
     if (known) {
         sentinel_before_free(&a, NULL);
         known = alloc_table_remove(dptr, &a);
-        sentinel_wait_for_lookers();
+        if (known)
+            sentinel_forgotten(&a, false);
         base = a.base;
     }
     struct cap_free *record = record_free(&call, known ? &a : NULL, dptr, 0);
@@ -212,6 +213,8 @@ static CUresult free_async(enum hook hook, CUdeviceptr dptr, CUstream handle)
         if (stream)
             sentinel_before_free(&a, stream);
         known = alloc_table_remove(dptr, &a);
+        if (known)
+            sentinel_forgotten(&a, true);
         base = a.base;
     }
     struct cap_free *record = record_free(&call, known ? &a : NULL, dptr, stream ? stream->id : 0);

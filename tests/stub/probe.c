@@ -1,0 +1,443 @@
+/* probe.c - the program that the shim's tests watch: probe ROUTE ACTION [ARGUMENT].
+ *
+ * ROUTE is how it gets the driver's functions: direct (bound by the loader; only in probe_direct), dlsym, dlvsym, proc
+ * (cuGetProcAddress_v2, itself through dlsym). ACTION is one of the functions below. Exit 0: all as a program may
+ * expect.
+ */
+#define __CUDA_API_VERSION_INTERNAL
+#include <cuda.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define FUNCTIONS(X)                                                                                                   \
+    X(cuInit, cuInit, 2000)                                                                                            \
+    X(cuCtxCreate_v2, cuCtxCreate, 3020)                                                                               \
+    X(cuCtxDestroy_v2, cuCtxDestroy, 4000)                                                                             \
+    X(cuCtxSetCurrent, cuCtxSetCurrent, 4000)                                                                          \
+    X(cuCtxSynchronize, cuCtxSynchronize, 2000)                                                                        \
+    X(cuMemAlloc_v2, cuMemAlloc, 3020)                                                                                 \
+    X(cuMemFree_v2, cuMemFree, 3020)                                                                                   \
+    X(cuMemcpyHtoD_v2, cuMemcpyHtoD, 3020)                                                                             \
+    X(cuMemcpyDtoH_v2, cuMemcpyDtoH, 3020)                                                                             \
+    X(cuMemcpy2D_v2, cuMemcpy2D, 3020)                                                                                 \
+    X(cuModuleLoadData, cuModuleLoadData, 2000)                                                                        \
+    X(cuModuleUnload, cuModuleUnload, 2000)                                                                            \
+    X(cuModuleGetFunction, cuModuleGetFunction, 2000)                                                                  \
+    X(cuLaunchKernel, cuLaunchKernel, 4000)                                                                            \
+    X(cuLaunchKernelEx, cuLaunchKernelEx, 11060)                                                                       \
+    X(cuStreamCreate, cuStreamCreate, 2000)                                                                            \
+    X(cuStreamDestroy_v2, cuStreamDestroy, 4000)                                                                       \
+    X(cuStreamSynchronize, cuStreamSynchronize, 2000)                                                                  \
+    X(cuStreamBeginCapture_v2, cuStreamBeginCapture, 10010)                                                            \
+    X(cuStreamEndCapture, cuStreamEndCapture, 10000)                                                                   \
+    X(cuMemGetInfo_v2, cuMemGetInfo, 3020)
+
+static struct {
+#define MEMBER(symbol, name, since) __typeof__(&symbol) symbol;
+    FUNCTIONS(MEMBER)
+} api;
+
+#define MUST(condition)                                                                                                \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            fprintf(stderr, "probe: line %d: %s\n", __LINE__, #condition);                                             \
+            exit(1);                                                                                                   \
+        }                                                                                                              \
+    } while (0)
+
+static void *driver_handle(void)
+{
+    void *handle = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    MUST(handle);
+    return handle;
+}
+
+static void route_direct(void)
+{
+#ifdef PROBE_DIRECT
+#define DIRECT(symbol, name, since) api.symbol = &symbol;
+    FUNCTIONS(DIRECT)
+#else
+    MUST(!"this probe is not linked with the driver");
+#endif
+}
+
+static void route_dlsym(void)
+{
+    void *handle = driver_handle();
+#define LOOK_UP(symbol, name, since) api.symbol = (__typeof__(&symbol))dlsym(handle, #symbol);
+    FUNCTIONS(LOOK_UP)
+    MUST(api.cuInit && api.cuLaunchKernel);
+}
+
+typedef CUresult proc_v2(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
+
+static void route_proc(void)
+{
+    void *handle = driver_handle(), *found = NULL;
+    proc_v2 *get = (proc_v2 *)dlsym(handle, "cuGetProcAddress_v2");
+    if (!get) { /* a driver before 12.0: the first form does */
+        __typeof__(&cuGetProcAddress) old = (__typeof__(&cuGetProcAddress))dlsym(handle, "cuGetProcAddress");
+        MUST(old);
+#define OLD(symbol, name, since)                                                                                       \
+    MUST(old(#name, &found, since, 0) == CUDA_SUCCESS || !strcmp(#name, "cuLaunchKernelEx"));                          \
+    api.symbol = (__typeof__(&symbol))found;
+        FUNCTIONS(OLD)
+        return;
+    }
+    /* As cudart does: it asks for the resolver itself and uses that from then on. NULL status must be fine. */
+    MUST(get("", &found, 2000, 0, NULL) != CUDA_SUCCESS);
+    MUST(get("cuGetProcAddress", &found, 12000, 0, NULL) == CUDA_SUCCESS && found == (void *)get);
+    get = (proc_v2 *)found;
+#define PROC(symbol, name, since)                                                                                      \
+    MUST(get(#name, &found, 13000, 0, NULL) == CUDA_SUCCESS || get(#name, &found, since, 0, NULL) == CUDA_SUCCESS);    \
+    if (get(#name, &found, since, 0, NULL) == CUDA_SUCCESS)                                                            \
+        api.symbol = (__typeof__(&symbol))found;
+    FUNCTIONS(PROC)
+}
+
+static const char ptx[] =
+    ".version 7.0\n.target sm_50\n.address_size 64\n"
+    ".visible .entry noop(.param .u64 a)\n{\n\tret;\n}\n"
+    ".visible .entry overrun(.param .u64 at, .param .u32 bytes)\n{\n"
+    "\t.reg .pred %p<2>;\n\t.reg .b32 %r<4>;\n\t.reg .b64 %rd<4>;\n"
+    "\tld.param.u64 %rd1, [at];\n\tld.param.u32 %r1, [bytes];\n\tmov.u32 %r2, 0;\n\tmov.u32 %r3, 90;\n"
+    "LOOP:\n\tsetp.ge.u32 %p1, %r2, %r1;\n\t@%p1 bra DONE;\n\tcvt.u64.u32 %rd2, %r2;\n"
+    "\tadd.u64 %rd3, %rd1, %rd2;\n\tst.global.u8 [%rd3], %r3;\n\tadd.u32 %r2, %r2, 1;\n\tbra.uni LOOP;\n"
+    "DONE:\n\tret;\n}\n";
+
+static CUcontext context;
+static CUfunction noop, overrun;
+static CUmodule module;
+
+static void begin(void)
+{
+    MUST(api.cuInit(0) == CUDA_SUCCESS);
+    MUST(api.cuCtxCreate_v2(&context, 0, 0) == CUDA_SUCCESS);
+    MUST(api.cuModuleLoadData(&module, ptx) == CUDA_SUCCESS);
+    MUST(api.cuModuleGetFunction(&noop, module, "noop") == CUDA_SUCCESS);
+    MUST(api.cuModuleGetFunction(&overrun, module, "overrun") == CUDA_SUCCESS);
+}
+
+static CUresult launch_noop(CUdeviceptr argument, CUstream stream)
+{
+    void *params[] = {&argument};
+    return api.cuLaunchKernel(noop, 2, 1, 1, 32, 1, 1, 0, stream, params, NULL);
+}
+
+static void work(unsigned launches)
+{
+    CUdeviceptr a;
+    unsigned char bytes[1000], back[1000];
+    memset(bytes, 7, sizeof bytes);
+    MUST(api.cuMemAlloc_v2(&a, sizeof bytes) == CUDA_SUCCESS && a % 256 == 0);
+    MUST(api.cuMemcpyHtoD_v2(a, bytes, sizeof bytes) == CUDA_SUCCESS);
+    for (unsigned i = 0; i < launches; i++)
+        MUST(launch_noop(a, NULL) == CUDA_SUCCESS);
+    MUST(api.cuCtxSynchronize() == CUDA_SUCCESS);
+    MUST(api.cuMemcpyDtoH_v2(back, a, sizeof back) == CUDA_SUCCESS && memcmp(bytes, back, sizeof back) == 0);
+    MUST(api.cuMemFree_v2(a) == CUDA_SUCCESS);
+}
+
+static void act_work(const char *argument)
+{
+    begin();
+    work(argument ? (unsigned)atoi(argument) : 3);
+}
+
+/* Writes `argument` bytes behind the end of an allocation of 1000. */
+static void act_overrun(const char *argument)
+{
+    CUdeviceptr a;
+    begin();
+    MUST(api.cuMemAlloc_v2(&a, 1000) == CUDA_SUCCESS);
+    MUST(launch_noop(a, NULL) == CUDA_SUCCESS);
+    MUST(api.cuCtxSynchronize() == CUDA_SUCCESS);
+    CUdeviceptr at = a + 1000;
+    unsigned bytes = (unsigned)atoi(argument);
+    void *params[] = {&at, &bytes};
+    MUST(api.cuLaunchKernel(overrun, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL) == CUDA_SUCCESS);
+    MUST(api.cuCtxSynchronize() == CUDA_SUCCESS);
+    MUST(api.cuMemFree_v2(a) == CUDA_SUCCESS);
+}
+
+/* What a driver refuses must be refused, and must not be read. */
+static void act_garbage(const char *argument)
+{
+    CUdeviceptr a;
+    CUfunction f;
+    begin();
+    void *bad = (void *)(uintptr_t)16;
+    MUST(api.cuMemAlloc_v2(NULL, 16) == CUDA_ERROR_INVALID_VALUE);
+    MUST(api.cuMemAlloc_v2(&a, 0) == CUDA_ERROR_INVALID_VALUE);
+    MUST(api.cuLaunchKernel(NULL, 1, 1, 1, 1, 1, 1, 0, NULL, bad, bad) == CUDA_ERROR_INVALID_HANDLE);
+    MUST(api.cuLaunchKernel(noop, 0, 1, 1, 1, 1, 1, 0, NULL, bad, NULL) == CUDA_ERROR_INVALID_VALUE);
+    MUST(api.cuLaunchKernelEx(NULL, noop, NULL, NULL) == CUDA_ERROR_INVALID_VALUE);
+    MUST(api.cuMemcpy2D_v2(NULL) == CUDA_ERROR_INVALID_VALUE);
+    MUST(api.cuModuleGetFunction(&f, module, NULL) == CUDA_ERROR_INVALID_VALUE);
+    MUST(api.cuMemFree_v2(12345) == CUDA_ERROR_INVALID_VALUE);
+    work(1);
+}
+
+static void *thread_main(void *argument)
+{
+    unsigned rounds = (unsigned)(uintptr_t)argument;
+    MUST(api.cuCtxSetCurrent(context) == CUDA_SUCCESS);
+    for (unsigned i = 0; i < rounds; i++)
+        work(2);
+    return NULL;
+}
+
+static void act_threads(const char *argument)
+{
+    pthread_t threads[16];
+    begin();
+    for (int i = 0; i < 16; i++)
+        MUST(pthread_create(&threads[i], NULL, thread_main, (void *)(uintptr_t)atoi(argument)) == 0);
+    for (int i = 0; i < 16; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static void *first_thread(void *unused)
+{
+    CUcontext own;
+    MUST(api.cuInit(0) == CUDA_SUCCESS && api.cuCtxCreate_v2(&own, 0, 0) == CUDA_SUCCESS);
+    return NULL;
+}
+
+/* Many threads make the process's first calls at once. */
+static void act_start_race(const char *argument)
+{
+    pthread_t threads[16];
+    for (int i = 0; i < 16; i++)
+        MUST(pthread_create(&threads[i], NULL, first_thread, NULL) == 0);
+    for (int i = 0; i < 16; i++)
+        pthread_join(threads[i], NULL);
+    begin();
+    work(1);
+}
+
+static void act_fork_after(const char *argument)
+{
+    begin();
+    work(3);
+    pid_t child = fork();
+    if (child == 0) { /* CUDA does not work here; the calls must only not harm */
+        CUdeviceptr a;
+        api.cuMemAlloc_v2(&a, 16);
+        exit(5);
+    }
+    int status;
+    MUST(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 5);
+    work(3);
+}
+
+static void act_clone_after(const char *argument)
+{
+    begin();
+    work(3);
+    /* No atfork handler runs for this one, but the exit handlers do. */
+    pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+    if (child == 0)
+        exit(5);
+    int status;
+    MUST(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 5);
+    work(3);
+}
+
+static void act_fork_before(const char *argument)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        begin();
+        work(2);
+        exit(0);
+    }
+    int status;
+    MUST(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    begin();
+    work(3);
+}
+
+static char **arguments;
+
+static void act_exec(const char *argument)
+{
+    begin();
+    work(3);
+    if (!argument || strcmp(argument, "again") != 0) {
+        char *next[] = {arguments[0], arguments[1], "exec", "again", NULL};
+        execv("/proc/self/exe", next);
+        MUST(!"exec");
+    }
+}
+
+static void act_kill(const char *argument)
+{
+    begin();
+    for (unsigned i = 0;; i++) {
+        work(50);
+        if (i == 2)
+            raise(SIGKILL);
+    }
+}
+
+static void act_abort(const char *argument)
+{
+    begin();
+    work(5);
+    abort();
+}
+
+static void act_quick(const char *argument)
+{
+    begin();
+    work(5);
+    _exit(0);
+}
+
+/* Files may not grow: the capture cannot be made, or not go on. The program must not notice. */
+static void act_limit(const char *argument)
+{
+    struct rlimit limit = {(rlim_t)atol(argument), (rlim_t)atol(argument)};
+    MUST(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    begin();
+    for (int i = 0; i < 40; i++)
+        work(200);
+}
+
+static void act_capture(const char *argument)
+{
+    CUstream stream;
+    CUgraph graph;
+    CUdeviceptr a;
+    begin();
+    MUST(api.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
+    MUST(api.cuMemAlloc_v2(&a, 4096) == CUDA_SUCCESS);
+    for (int i = 0; i < 70; i++)
+        MUST(launch_noop(a, stream) == CUDA_SUCCESS);
+    MUST(api.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL) == CUDA_SUCCESS);
+    for (int i = 0; i < 70; i++)
+        MUST(launch_noop(a, stream) == CUDA_SUCCESS);
+    MUST(api.cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS); /* invalidated if anything of ours got in */
+    MUST(launch_noop(a, stream) == CUDA_SUCCESS);
+    MUST(api.cuStreamSynchronize(stream) == CUDA_SUCCESS);
+}
+
+/* With STUB_FAULT_AFTER: the device dies in the middle. */
+static void act_fault(const char *argument)
+{
+    CUdeviceptr a;
+    begin();
+    MUST(api.cuMemAlloc_v2(&a, 4096) == CUDA_SUCCESS);
+    int failed = 0;
+    for (int i = 0; i < 10; i++)
+        failed += launch_noop(a, NULL) == CUDA_ERROR_ILLEGAL_ADDRESS;
+    MUST(failed == 5);
+    MUST(api.cuCtxSynchronize() == CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+static void act_memory_info(const char *argument)
+{
+    size_t before, after, total;
+    CUdeviceptr a[64];
+    begin();
+    MUST(api.cuMemGetInfo_v2(&before, &total) == CUDA_SUCCESS && before <= total);
+    for (int i = 0; i < 64; i++)
+        MUST(api.cuMemAlloc_v2(&a[i], 1 << 20) == CUDA_SUCCESS);
+    MUST(api.cuMemGetInfo_v2(&after, &total) == CUDA_SUCCESS && after <= total);
+    for (int i = 0; i < 64; i++)
+        MUST(api.cuMemFree_v2(a[i]) == CUDA_SUCCESS);
+}
+
+/* No CUDA at all: look-ups mean what they mean without us. */
+static void act_plain(const char *argument)
+{
+    MUST(dlsym(RTLD_DEFAULT, "printf") && dlsym(RTLD_NEXT, "printf"));
+    MUST(!dlsym(RTLD_DEFAULT, "cuNoSuchThing") && dlerror());
+    MUST(!dlsym(RTLD_DEFAULT, "cuInit") && dlerror()); /* no driver is loaded */
+    MUST(dlvsym(RTLD_DEFAULT, "dlsym", "GLIBC_2.2.5") && dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34"));
+    MUST(!dlvsym(RTLD_DEFAULT, "printf", "GLIBC_9.9") && dlerror());
+}
+
+/* A library that has a function of a driver's name gets its own. */
+static void act_namesake(const char *argument)
+{
+    void *library = dlopen(argument, RTLD_NOW | RTLD_LOCAL);
+    MUST(library);
+    int (*own)(void) = (int (*)(void))dlsym(library, "cuMemAlloc_v2");
+    MUST(own && own() == 4711);
+    int (*next)(void) = (int (*)(void))dlsym(library, "namesake_next");
+    MUST(next && next() == 1); /* RTLD_NEXT from inside it means behind it */
+}
+
+static void act_newer(const char *argument)
+{
+    void *handle = driver_handle(), *found = NULL, *known = NULL, *per_thread = NULL;
+    proc_v2 *get = (proc_v2 *)dlsym(handle, "cuGetProcAddress_v2");
+    begin();
+    MUST(get("cuMemAlloc", &known, 13000, 0, NULL) == CUDA_SUCCESS && known == (void *)api.cuMemAlloc_v2);
+    MUST(get("cuMemAlloc", &found, 99000, 0, NULL) == CUDA_SUCCESS && found != known);
+    MUST(((__typeof__(&cuMemAlloc_v2))found)(NULL, 1) == CUDA_ERROR_NOT_SUPPORTED);
+    MUST(get("cuMemcpyHtoD", &per_thread, 13000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, NULL) == CUDA_SUCCESS);
+    MUST(per_thread != (void *)api.cuMemcpyHtoD_v2);
+    CUdeviceptr a;
+    MUST(api.cuMemAlloc_v2(&a, 16) == CUDA_SUCCESS);
+    MUST(((__typeof__(&cuMemcpyHtoD_v2))per_thread)(a, "0123456789abcde", 16) == CUDA_SUCCESS);
+    get("cuFutureThing", &found, 99000, 0, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*act)(const char *argument);
+    } actions[] = {
+        {"work", act_work},
+        {"overrun", act_overrun},
+        {"garbage", act_garbage},
+        {"threads", act_threads},
+        {"start-race", act_start_race},
+        {"fork-after", act_fork_after},
+        {"clone-after", act_clone_after},
+        {"fork-before", act_fork_before},
+        {"exec", act_exec},
+        {"kill", act_kill},
+        {"abort", act_abort},
+        {"quick", act_quick},
+        {"limit", act_limit},
+        {"capture", act_capture},
+        {"fault", act_fault},
+        {"memory-info", act_memory_info},
+        {"plain", act_plain},
+        {"namesake", act_namesake},
+        {"newer", act_newer},
+    };
+    MUST(argc >= 3);
+    arguments = argv;
+    if (strcmp(argv[1], "direct") == 0)
+        route_direct();
+    else if (strcmp(argv[1], "dlsym") == 0)
+        route_dlsym();
+    else if (strcmp(argv[1], "proc") == 0)
+        route_proc();
+    else
+        MUST(strcmp(argv[1], "none") == 0);
+    for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
+        if (strcmp(argv[2], actions[i].name) == 0) {
+            actions[i].act(argc > 3 ? argv[3] : NULL);
+            return 0;
+        }
+    MUST(!"unknown action");
+    return 1;
+}

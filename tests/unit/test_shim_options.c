@@ -1,0 +1,140 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "shim/capture_write.h"
+#include "shim/intern.h"
+#include "shim/options.h"
+#include "shim/shim.h"
+
+/* What options.c writes to, here: nothing, but for the notes. */
+static char last_note[512];
+static unsigned options_written;
+
+void *capture_define(uint16_t type, size_t bytes)
+{
+    static uint64_t record[64];
+    options_written += type == CAP_OPTION;
+    return record;
+}
+
+void capture_commit(void *record)
+{
+}
+
+uint32_t intern_string(const char *text)
+{
+    return 1;
+}
+
+void shim_note(int kind, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(last_note, sizeof last_note, format, arguments);
+    va_end(arguments);
+}
+
+static int clear(void **state)
+{
+    static const char *const names[] = {"OUT",         "PRESET",    "SENTINELS",       "CHECK",
+                                        "CHECK_BATCH", "SNAPSHOTS", "SNAPSHOT_BUDGET", "STACKS",
+                                        "TIMES",       "KERNEL",    "LAUNCH_SKIP",     "LAUNCH_COUNT"};
+    char variable[64];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(variable, sizeof variable, "OPSDEBUG_%s", names[i]);
+        unsetenv(variable);
+    }
+    last_note[0] = '\0';
+    options_written = 0;
+    return 0;
+}
+
+static void test_options_defaults(void **state)
+{
+    options_read();
+    assert_int_equal(options.preset, PRESET_CHECK);
+    assert_int_equal(options.sentinels, SENTINELS_TAIL);
+    assert_int_equal(options.check, CHECK_BATCH);
+    assert_int_equal(options.check_batch, 32);
+    assert_int_equal(options.snapshots_first, 2);
+    assert_int_equal(options.snapshot_budget, 256 << 20);
+    assert_int_equal(options.launch_count, UINT64_MAX);
+    assert_true(options.stacks && options.times && !options.kernel_filter);
+    assert_string_equal(options.out, "");
+    options_record();
+    assert_int_equal(options_written, 12);
+    assert_string_equal(last_note, "");
+}
+
+static void test_options_preset_and_override(void **state)
+{
+    setenv("OPSDEBUG_PRESET", "deep", 1);
+    setenv("OPSDEBUG_SNAPSHOTS", "first=7", 1);
+    setenv("OPSDEBUG_SNAPSHOT_BUDGET", "3k", 1);
+    setenv("OPSDEBUG_STACKS", "off", 1);
+    options_read();
+    assert_int_equal(options.sentinels, SENTINELS_BOTH);
+    assert_int_equal(options.check, CHECK_LAUNCH);
+    assert_int_equal(options.snapshots_first, 7);
+    assert_int_equal(options.snapshot_budget, 3072);
+    assert_false(options.stacks);
+    setenv("OPSDEBUG_PRESET", "watch", 1);
+    unsetenv("OPSDEBUG_SNAPSHOTS");
+    options_read();
+    assert_int_equal(options.snapshots_first, 0);
+    assert_int_equal(options.check, CHECK_SYNC);
+}
+
+static void test_options_bad_values_keep_the_default(void **state)
+{
+    static const char *const bad[][2] = {
+        {"OPSDEBUG_PRESET", "medium"},
+        {"OPSDEBUG_SENTINELS", "yes"},
+        {"OPSDEBUG_CHECK_BATCH", "0"},
+        {"OPSDEBUG_CHECK_BATCH", "-3"},
+        {"OPSDEBUG_SNAPSHOTS", "first="},
+        {"OPSDEBUG_SNAPSHOTS", "first=2x"},
+        {"OPSDEBUG_SNAPSHOT_BUDGET", "9999999999G"},
+        {"OPSDEBUG_TIMES", "maybe"},
+        {"OPSDEBUG_KERNEL", "("},
+        {"OPSDEBUG_SNAPSHOT_BUDGET", "5 M"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        clear(NULL);
+        setenv(bad[i][0], bad[i][1], 1);
+        options_read();
+        assert_int_equal(options.preset, PRESET_CHECK);
+        assert_int_equal(options.sentinels, SENTINELS_TAIL);
+        assert_int_equal(options.check_batch, 32);
+        assert_int_equal(options.snapshots_first, 2);
+        assert_int_equal(options.snapshot_budget, 256 << 20);
+        assert_true(options.times && !options.kernel_filter);
+        options_record();
+        assert_non_null(strstr(last_note, bad[i][0]));
+    }
+}
+
+static void test_options_kernel_filter(void **state)
+{
+    setenv("OPSDEBUG_KERNEL", "gelu|softmax_[0-9]+", 1);
+    options_read();
+    assert_true(options.kernel_filter);
+    assert_int_equal(regexec(&options.kernel, "my_softmax_12", 0, NULL, 0), 0);
+    assert_int_not_equal(regexec(&options.kernel, "softmax_x", 0, NULL, 0), 0);
+    regfree(&options.kernel);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_options_defaults, clear),
+        cmocka_unit_test_setup(test_options_preset_and_override, clear),
+        cmocka_unit_test_setup(test_options_bad_values_keep_the_default, clear),
+        cmocka_unit_test_setup(test_options_kernel_filter, clear),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -40,5 +40,5 @@ CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTable
     if (!ppExportTable || !pExportTableId)
         return CUDA_ERROR_INVALID_VALUE;
     *ppExportTable = NULL;
-    return CUDA_ERROR_NOT_FOUND;
+    return log_unsupported("cuGetExportTable");
 }

@@ -151,6 +151,7 @@ static CUresult submit_host(CUstream hStream, CUhostFn function, CUstreamCallbac
     h->stream = hStream;
     h->context = stream->context;
     h->data = data;
+    h->op.bound = true;
     h->op.always =
         callback != NULL; /* a stream callback is told of the error, a host function is not called after one */
     return engine_submit_and_forget(stream, &h->op);

@@ -104,7 +104,7 @@ bool op_after(struct op *op, struct op *dependency)
     return true;
 }
 
-/* ---- workers ----------------------------------------------------------------------------------------------------- */
+/* ---- running ----------------------------------------------------------------------------------------------------- */
 
 static void free_stream(struct stream *s)
 {
@@ -113,13 +113,20 @@ static void free_stream(struct stream *s)
     free(s);
 }
 
-/* Runs the head of the queue, with the lock held on entry and exit. */
+static bool deps_done(const struct op *op)
+{
+    for (size_t i = 0; i < op->dep_count; i++)
+        if (!atomic_load(&op->deps[i]->done))
+            return false;
+    return true;
+}
+
+/* Runs the head of the queue. The lock is held on entry and exit, and the stream marked busy by the caller. */
 static void run_head(struct stream *s)
 {
     struct op *op = s->head;
-    for (size_t i = 0; i < op->dep_count; i++)
-        while (!atomic_load(&op->deps[i]->done))
-            pthread_cond_wait(&progress, &lock);
+    while (!deps_done(op))
+        pthread_cond_wait(&progress, &lock);
     bool run = op->run && (op->always || !context_error(s->context));
     engine_unlock();
     if (run)
@@ -140,19 +147,55 @@ static void run_head(struct stream *s)
     engine_lock();
 }
 
+/* Whether this thread's stack is large enough to run a kernel: threads of the program may have tiny ones. */
+static bool stack_is_large(void)
+{
+    enum { UNKNOWN, LARGE, SMALL, NEEDED = 512 << 10 };
+    static _Thread_local int state;
+    pthread_attr_t attr;
+    size_t bytes = 0;
+    void *start;
+    if (state == UNKNOWN && pthread_getattr_np(pthread_self(), &attr) == 0) {
+        if (pthread_attr_getstack(&attr, &start, &bytes) == 0)
+            state = bytes >= NEEDED ? LARGE : SMALL;
+        pthread_attr_destroy(&attr);
+    }
+    return state == LARGE;
+}
+
+/* Runs the stream's head on a thread that would wait for it otherwise. False when the head is not to be had: the lock
+ * was not given up then. */
+static bool help(struct stream *s)
+{
+    if (!s->head || s->busy || s->head->bound || !deps_done(s->head) || !stack_is_large())
+        return false;
+    s->busy = true;
+    run_head(s);
+    s->busy = false;
+    if (s->worker)
+        pthread_cond_signal(&s->wake);
+    else if (s->destroyed)
+        free_stream(s);
+    return true;
+}
+
+/* ---- workers ----------------------------------------------------------------------------------------------------- */
+
 static void *worker_main(void *argument)
 {
     struct stream *s = argument;
     engine_lock();
     for (;;) {
-        if (s->head) {
+        if (s->head && !s->busy) {
+            s->busy = true;
             run_head(s);
+            s->busy = false;
             continue;
         }
-        if (s->destroyed)
+        if (s->destroyed && !s->head && !s->busy)
             break;
         struct timespec until = deadline(IDLE_SECONDS * 1000);
-        if (pthread_cond_timedwait(&s->wake, &lock, &until) != 0 && !s->head)
+        if (pthread_cond_timedwait(&s->wake, &lock, &until) != 0 && !s->head && !s->busy)
             break;
     }
     s->worker = false;
@@ -214,7 +257,7 @@ void engine_stream_close(struct stream *s)
     s->destroyed = true;
     if (s->worker)
         pthread_cond_signal(&s->wake);
-    else
+    else if (!s->busy)
         free_stream(s);
     engine_unlock();
 }
@@ -232,17 +275,9 @@ static bool add_implicit_deps(struct stream *s, struct op *op)
     return true;
 }
 
-CUresult engine_submit(struct stream *s, struct op *op)
+/* With the lock: puts the operation at the end of the queue. */
+static void append(struct stream *s, struct op *op)
 {
-    engine_lock();
-    if (state_stopping()) {
-        engine_unlock();
-        return CUDA_ERROR_DEINITIALIZED;
-    }
-    if (!add_implicit_deps(s, op) || (!s->worker && !start_worker(s))) {
-        engine_unlock();
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
     op->stream = s;
     op_ref(op);
     if (s->tail)
@@ -250,12 +285,51 @@ CUresult engine_submit(struct stream *s, struct op *op)
     else
         s->head = op;
     s->tail = op;
+}
+
+/* With the lock: makes it the stream's newest operation and returns the one before, to be released without the lock. */
+static struct op *set_last(struct stream *s, struct op *op)
+{
     struct op *before = s->last;
     s->last = op_ref(op);
-    pthread_cond_signal(&s->wake);
+    return before;
+}
+
+/* `inline_run`: the caller waits, so that a free stream needs no worker. */
+static CUresult submit(struct stream *s, struct op *op, bool inline_run)
+{
+    engine_lock();
+    if (state_stopping()) {
+        engine_unlock();
+        return CUDA_ERROR_DEINITIALIZED;
+    }
+    bool ok = add_implicit_deps(s, op), free_now = ok && !s->head && !s->busy && deps_done(op);
+    inline_run = inline_run && free_now && !op->bound && stack_is_large();
+    if (free_now && !op->run) {
+        /* A marker in an idle stream is done as it is made. */
+        op->finished_ns = state_now_ns();
+        atomic_store(&op->done, true);
+        drop_deps(op);
+    } else if (inline_run) {
+        append(s, op);
+    } else if (ok && (s->worker || start_worker(s))) {
+        append(s, op);
+        pthread_cond_signal(&s->wake);
+    } else {
+        engine_unlock();
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    struct op *before = set_last(s, op);
+    if (inline_run)
+        help(s);
     engine_unlock();
     op_unref(before);
     return CUDA_SUCCESS;
+}
+
+CUresult engine_submit(struct stream *s, struct op *op)
+{
+    return submit(s, op, false);
 }
 
 CUresult engine_submit_and_forget(struct stream *s, struct op *op)
@@ -271,7 +345,7 @@ CUresult engine_submit_and_wait(struct stream *s, struct op *op)
         op_unref(op);
         return CUDA_ERROR_NOT_PERMITTED;
     }
-    CUresult result = engine_submit(s, op);
+    CUresult result = submit(s, op, true);
     if (result == CUDA_SUCCESS)
         result = engine_wait(op);
     op_unref(op);
@@ -304,6 +378,8 @@ static CUresult wait_locked(struct op *op)
             return CUDA_ERROR_DEINITIALIZED;
         if (state_exiting())
             return wait_bounded(op);
+        if (op->stream && help(op->stream))
+            continue;
         pthread_cond_wait(&progress, &lock);
     }
     return CUDA_SUCCESS;

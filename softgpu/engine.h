@@ -1,7 +1,9 @@
 /* engine.h - operations in streams: what runs when, on which thread, and who waits for it.
  *
  * A stream is a queue with a worker thread of its own, started with the first operation and ended when idle. An
- * operation runs when its predecessors in the stream and its dependencies are done. The legacy stream and the blocking
+ * operation runs when its predecessors in the stream and its dependencies are done. A thread that waits for a stream
+ * runs what is next there itself when it can: that saves two switches between threads, which cost more than a short
+ * kernel. The legacy stream and the blocking
  * streams of a context order themselves against each other by implicit dependencies, added when an operation is
  * submitted.
  *
@@ -20,6 +22,7 @@ struct op {
     void (*run)(struct op *op);  /* on the worker thread, no lock held; NULL: only a marker */
     void (*drop)(struct op *op); /* releases what the operation owns and the operation itself; NULL: free() */
     bool always;                 /* also after an error of the context */
+    bool bound;                  /* calls the program: only on the worker thread */
     /* The engine's: */
     struct op *next;
     struct op **deps; /* references */
@@ -40,6 +43,7 @@ struct stream {
     struct op *head, *tail; /* submitted, not done */
     struct op *last;        /* newest one, reference; done or not */
     bool worker, destroyed;
+    bool busy; /* somebody runs the head */
     pthread_cond_t wake;
     struct stream *next_in_context;
 };

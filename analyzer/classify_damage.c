@@ -203,6 +203,25 @@ static void add_next(const struct damage_case *c, struct finding *f)
     finding_next(f, "ops-debug run --preset deep -- %s", c->model->capture->program);
 }
 
+/* "scale (launch 14), copy (launch 15)": those of the window that can reach the allocation, the first few. */
+static void suspects_text(const struct damage_case *c, char *out, size_t bytes)
+{
+    size_t used = 0, shown = 0;
+    out[0] = '\0';
+    for (size_t i = c->first; i < c->last && used < bytes; i++) {
+        const struct model_launch *l = &c->model->launches[i];
+        const struct judgement *j = judgements_find(c->judgements, l->number);
+        if (!model_launch_ran(l) || (j && j->verdict == JUDGEMENT_CHECKED) || !reaches(c, l))
+            continue;
+        if (shown++ == 4) {
+            snprintf(out + used, bytes - used, ", ...");
+            return;
+        }
+        used += (size_t)snprintf(out + used, bytes - used, "%s%.60s (launch %zu)", shown == 1 ? ": " : ", ",
+                                 l->kernel->name, l->number);
+    }
+}
+
 static void join_window(const struct damage_case *c)
 {
     size_t ran = 0, can_reach = 0, only = 0, first = 0, last = 0;
@@ -232,11 +251,13 @@ static void join_window(const struct damage_case *c)
         f = new_finding(c, 0.5, first);
         snprintf(by, sizeof by, " by one of launches %zu to %zu", first, last);
         if (f) {
+            char suspects[512];
+            suspects_text(c, suspects, sizeof suspects);
             f->window_last = last;
             finding_evidence(
                 f, "window",
-                "%zu launches ran between the last intact check and this one; %zu of them can reach the allocation",
-                ran, can_reach);
+                "%zu launches ran between the last intact check and this one; %zu of them can reach the allocation%s",
+                ran, can_reach, suspects);
         }
     } else {
         f = new_finding(c, 0.5, 0);

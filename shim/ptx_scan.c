@@ -158,21 +158,21 @@ static void entry_free(struct ptx_entry *entry)
 static bool scan_entry(struct cursor *c, struct ptx_scan *out)
 {
     struct ptx_entry entry = {0};
-    bool good = true, more = true;
+    bool good = true;
     if (!next(c) || !word_character(*c->token))
         return true;
     entry.name = copy_token(c);
     if (!entry.name)
         return false;
-    more = next(c);
+    bool more = next(c);
     if (more && is(c, "(")) {
         more = next(c);
         while (more && !is(c, ")")) {
             if (is(c, ".param"))
                 good = next(c) && scan_param(c, &entry) && good;
             else
-                more = next(c);
-            more = c->at < c->end || is(c, ")");
+                next(c);
+            more = c->token_bytes > 0; /* else the text has ended */
         }
     }
     if (!more || !good || !room((void **)&out->entries, out->entry_count, sizeof *out->entries)) {

@@ -121,17 +121,6 @@ static void collect(const struct allocation *a, void *data)
     c->found[c->count++] = *a;
 }
 
-static struct check_slot *take_slot(struct sentinel_slots *slots)
-{
-    for (unsigned i = 0; i < CHECK_SLOTS; i++) {
-        uint32_t unused = SLOT_FREE;
-        if (__atomic_compare_exchange_n(&slots->slots[i].use, &unused, SLOT_FILLING, false, __ATOMIC_ACQ_REL,
-                                        __ATOMIC_RELAXED))
-            return &slots->slots[i];
-    }
-    return NULL;
-}
-
 static void add_entry(struct check_slot *slot, const struct allocation *a, bool tail)
 {
     struct check_entry *e = &slot->entries[slot->count];
@@ -163,7 +152,7 @@ static bool look(struct device_work *work, struct tracked_stream *stream, uint32
     struct check_slot *slot = NULL;
     for (uint32_t i = 0; i < c.count; i++) {
         if (!slot) {
-            if (!(slot = take_slot(work->slots))) {
+            if (!(slot = sentinel_slots_take(work->slots))) {
                 complete = false; /* the device is far behind; the next look takes these */
                 break;
             }
@@ -239,50 +228,36 @@ static void look_everywhere(struct tracked_context *context)
             look_if_due(s, 1);
 }
 
-static bool slot_complete(const struct check_slot *slot)
-{
-    for (uint32_t i = 0; i < slot->count; i++)
-        if (__atomic_load_n(&slot->entries[i].state, __ATOMIC_ACQUIRE) == CHECK_PENDING)
-            return false;
-    return true;
-}
-
 static void read_slot(struct check_slot *slot)
 {
     uint32_t damaged = 0;
-    for (uint32_t i = 0; i < slot->count; i++) {
-        const struct check_entry *e = &slot->entries[i];
-        const struct check_subject *s = &slot->subjects[i];
-        if (e->state == CHECK_DAMAGED) {
-            damage_found(e, s, slot);
+    for (uint32_t i = 0; i < slot->count; i++)
+        if (slot->entries[i].state == CHECK_DAMAGED) {
+            damage_found(&slot->entries[i], &slot->subjects[i], slot);
             damaged++;
         }
-        alloc_table_set_clean(s->address, e->id, slot->clean_seq);
-    }
+    /* Only now: the other redzone of the same allocation would hide since when this one was known to be intact. */
+    for (uint32_t i = 0; i < slot->count; i++)
+        alloc_table_set_clean(slot->subjects[i].address, slot->entries[i].id, slot->clean_seq);
     damage_checked(slot->upto_seq, slot->count, damaged);
 }
 
-/* Takes in what is complete; the number of slots that are not. */
+/* Takes in what is complete; the number of slots that are not, or not yet. */
 static unsigned harvest_context(struct tracked_context *context)
 {
-    unsigned open = 0;
+    struct check_slot *ready[SLOTS_PER_GROUP * GROUPS_MAX];
     struct device_work *work = __atomic_load_n(&context->work, __ATOMIC_ACQUIRE);
+    unsigned open = 1;
     if (!work || !work->slots)
         return 0;
-    for (unsigned i = 0; i < CHECK_SLOTS; i++) {
-        struct check_slot *slot = &work->slots->slots[i];
-        if (__atomic_load_n(&slot->use, __ATOMIC_ACQUIRE) != SLOT_PENDING)
-            continue;
-        uint32_t pending = SLOT_PENDING;
-        if (!slot_complete(slot)) {
-            open++;
-            continue;
-        }
-        if (!__atomic_compare_exchange_n(&slot->use, &pending, SLOT_READING, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-            continue;
-        read_slot(slot);
-        __atomic_store_n(&slot->use, SLOT_FREE, __ATOMIC_RELEASE);
+    if (__atomic_exchange_n(&work->slots->harvesting, true, __ATOMIC_ACQ_REL))
+        return open; /* another thread is at it */
+    unsigned count = sentinel_slots_complete(work->slots, ready, sizeof ready / sizeof *ready, &open);
+    for (unsigned i = 0; i < count; i++) {
+        read_slot(ready[i]);
+        __atomic_store_n(&ready[i]->use, SLOT_FREE, __ATOMIC_RELEASE);
     }
+    __atomic_store_n(&work->slots->harvesting, false, __ATOMIC_RELEASE);
     return open;
 }
 
@@ -359,21 +334,4 @@ void sentinel_at_exit(void)
         wait_for_looks(context, 2000);
     } else
         damage_look_by_copy(work);
-}
-
-struct sentinel_slots *sentinel_slots_make(void)
-{
-    struct sentinel_slots *slots = calloc(1, sizeof *slots);
-    CUdeviceptr device = 0;
-    struct check_entry *entries =
-        slots ? device_host_memory(CHECK_SLOTS * CHECK_ENTRIES * sizeof *entries, &device) : NULL;
-    if (!entries) {
-        free(slots);
-        return NULL;
-    }
-    for (unsigned i = 0; i < CHECK_SLOTS; i++) {
-        slots->slots[i].entries = entries + (size_t)i * CHECK_ENTRIES;
-        slots->slots[i].device = device + i * CHECK_ENTRIES * sizeof *entries;
-    }
-    return slots;
 }

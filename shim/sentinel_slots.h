@@ -12,7 +12,7 @@
 
 #include "shim/hooks.h"
 
-enum { CHECK_SLOTS = 32, CHECK_ENTRIES = 256, CHECK_FOUND = 32 };
+enum { SLOTS_PER_GROUP = 16, GROUPS_MAX = 64, CHECK_ENTRIES = 256, CHECK_FOUND = 32 };
 
 enum check_state { CHECK_PENDING, CHECK_INTACT, CHECK_DAMAGED };
 
@@ -47,10 +47,18 @@ struct check_slot {
     struct check_subject subjects[CHECK_ENTRIES];
 };
 
+/* Slots are made in groups, as the host runs ahead of the device; the first group with the context. */
 struct sentinel_slots {
-    struct check_slot slots[CHECK_SLOTS];
+    struct check_slot *groups[GROUPS_MAX]; /* atomic; SLOTS_PER_GROUP each, NULL: not made */
+    bool harvesting;                       /* atomic: one thread takes slots in */
 };
 
 struct sentinel_slots *sentinel_slots_make(void); /* NULL: no mapped host memory */
+/* A slot to fill, NULL when all are pending and no more can be made. */
+struct check_slot *sentinel_slots_take(struct sentinel_slots *slots);
+
+/* Claims every complete slot, in the order of upto_seq: damage must be seen in the order it happened in. `*open` counts
+ * those that are not complete. The caller reads them and sets SLOT_FREE. */
+unsigned sentinel_slots_complete(struct sentinel_slots *slots, struct check_slot **out, unsigned room, unsigned *open);
 
 #endif

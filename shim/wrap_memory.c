@@ -53,7 +53,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
         result = REAL(cuMemAlloc_v2, HOOK_cuMemAlloc_v2)(dptr, bytesize);
     }
     call_end(&call);
-    if (result == CUDA_SUCCESS) {
+    if (result == CUDA_SUCCESS && dptr) {
         struct allocation a = describe(CAP_ALLOC_DEVICE, *dptr, bytesize, plan);
         settle(&call, &a);
         *dptr = a.address;
@@ -84,7 +84,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInByt
             REAL(cuMemAllocPitch_v2, HOOK_cuMemAllocPitch_v2)(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
     }
     call_end(&call);
-    if (result == CUDA_SUCCESS) {
+    if (result == CUDA_SUCCESS && dptr && pPitch) {
         struct allocation a = describe(CAP_ALLOC_PITCHED, *dptr, *pPitch * Height, plan);
         settle(&call, &a);
     }
@@ -108,7 +108,7 @@ CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flag
         result = REAL(cuMemAllocManaged, HOOK_cuMemAllocManaged)(dptr, bytesize, flags);
     }
     call_end(&call);
-    if (result == CUDA_SUCCESS) {
+    if (result == CUDA_SUCCESS && dptr) {
         struct allocation a = describe(CAP_ALLOC_MANAGED, *dptr, bytesize, plan);
         settle(&call, &a);
         *dptr = a.address;
@@ -168,7 +168,7 @@ static CUresult alloc_async(enum hook hook, CUdeviceptr *dptr, size_t bytes, CUm
                            : REAL(cuMemAllocAsync, hook)(dptr, bytes, handle);
     }
     call_end(&call);
-    if (result == CUDA_SUCCESS) {
+    if (result == CUDA_SUCCESS && dptr) {
         stream = stream ? stream : track_stream(handle, hook_kind(hook) == HOOK_PER_THREAD, true);
         struct allocation a = describe(kind, *dptr, bytes, plan);
         a.stream = stream ? stream->id : 0;

@@ -183,7 +183,9 @@ struct cap_module { /* image: blob of the bytes as given; zero hash when they co
     uint64_t hash_low, hash_high;
 };
 
-struct cap_kernel { /* struct cap_kernel_param params[param_count] follow */
+/* struct cap_kernel_param params[param_count] follow. May come again with the same id: the later one tells more (attributes
+ * and layout, which a driver may only be asked for after the kernel's first launch) and replaces the earlier. */
+struct cap_kernel {
     struct cap_head head;
     uint32_t id, module, name;
     uint32_t param_count, param_bytes;

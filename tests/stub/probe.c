@@ -164,7 +164,7 @@ static void act_overrun(const char *argument)
     MUST(launch_noop(a, NULL) == CUDA_SUCCESS);
     MUST(api.cuCtxSynchronize() == CUDA_SUCCESS);
     CUdeviceptr at = a + 1000;
-    unsigned bytes = (unsigned)atoi(argument);
+    unsigned bytes = argument ? (unsigned)atoi(argument) : 4;
     void *params[] = {&at, &bytes};
     MUST(api.cuLaunchKernel(overrun, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL) == CUDA_SUCCESS);
     MUST(api.cuCtxSynchronize() == CUDA_SUCCESS);

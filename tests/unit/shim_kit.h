@@ -7,6 +7,13 @@
 #include <stdint.h>
 #include <opsdebug/capture.h>
 
+/* Given by build.mk; only the linter sees these. */
+#ifndef KIT_BUILD
+#define KIT_BUILD           "build"
+#define KIT_SANITIZER       ""
+#define KIT_SANITIZER_COLON ""
+#endif
+
 struct kit_run {
     char directory[256]; /* scratch: OUT is "out" inside */
     int status;          /* of waitpid */

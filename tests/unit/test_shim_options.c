@@ -98,7 +98,7 @@ static void test_options_bad_values_keep_the_default(void **state)
         {"OPSDEBUG_CHECK_BATCH", "-3"},
         {"OPSDEBUG_SNAPSHOTS", "first="},
         {"OPSDEBUG_SNAPSHOTS", "first=2x"},
-        {"OPSDEBUG_SNAPSHOT_BUDGET", "9999999999G"},
+        {"OPSDEBUG_SNAPSHOT_BUDGET", "99999999999G"},
         {"OPSDEBUG_TIMES", "maybe"},
         {"OPSDEBUG_KERNEL", "("},
         {"OPSDEBUG_SNAPSHOT_BUDGET", "5 M"},

@@ -6,3 +6,4 @@ PTX = $(B)/lib/libopsptx.a
 PTX_KIT = $(B)/obj/tests/unit/ptx_kit.o
 $(eval $(call unit_test,ptx_integer,$(PTX_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_float,$(PTX_KIT) $(PTX),-lmpfr -lgmp))
+$(eval $(call unit_test,ptx_check,$(PTX_KIT) $(PTX)))

@@ -57,7 +57,8 @@ struct thread {
     uint32_t local_room, local_base, local_top;
     uint8_t *local_valid;    /* checked mode: bytes of local that were written */
     uint32_t index, lane, warp, tid[3];
-    uint32_t wait_mask;      /* THREAD_WARP: lanes it waits for */
+    uint32_t wait_mask;      /* THREAD_WARP: lanes it waits for; THREAD_BARRIER: which */
+    uint16_t warp_clock;     /* checked mode: *.sync instructions it took part in */
     uint64_t executed;
 };
 
@@ -82,6 +83,10 @@ struct block {
     bool started, finished, yielded; /* yielded: some thread used up its turn since last asked */
     uint64_t turn;           /* instructions a thread may run before others get a turn */
     union slot **templates;  /* by function: initial frame for this block; NULL when not reachable */
+    /* checked mode */
+    uint8_t *shared_defined; /* one per byte */
+    struct race_cell *shared_cells;
+    uint16_t epoch, fences;  /* barriers passed; fences executed by its threads */
 };
 
 struct launch {
@@ -111,6 +116,8 @@ struct launch {
 struct worker {
     struct launch *launch;
     struct range_cache *cache; /* by access number */
+    const struct ptx_range *at; /* checked mode: the range of the access in hand; NULL when it has no number */
+    uint32_t at_number;
     struct ptx_counts counts;
     uint64_t random;
     struct block **blocks;   /* resident */
@@ -179,7 +186,11 @@ void device_assert(struct worker *w, struct block *b, struct thread *t, const ui
 /* ---- exec_check.c: checked mode ---- */
 bool check_launch_start(struct launch *l);
 void check_launch_end(struct launch *l);
+bool check_block_create(struct block *b);
+void check_block_destroy(struct block *b);
 void check_block_start(struct block *b);
+/* What the filled slots of a new frame point into. */
+void check_fill_origins(const struct block *b, const struct code *code, struct shadow *S);
 void check_barrier(struct block *b);
 void check_warp_sync(struct block *b, struct thread *const lanes[WARP]);
 

@@ -33,7 +33,7 @@ struct block *block_create(struct worker *w)
     uint64_t limit = l->config->instruction_limit;
     if (limit && limit < b->turn)
         b->turn = limit;
-    if (!ok) {
+    if (!ok || (l->checked && !check_block_create(b))) {
         block_destroy(b);
         return NULL;
     }
@@ -54,6 +54,8 @@ void block_destroy(struct block *b)
     }
     for (uint32_t i = 0; b->templates && i < b->worker->launch->module->code_count; i++)
         free(b->templates[i]);
+    if (b->worker->launch->checked)
+        check_block_destroy(b);
     free(b->templates);
     free(b->threads);
     free(b->shared);
@@ -133,8 +135,10 @@ static bool enter(struct block *b, struct thread *t, const struct code *code)
         return false;
     union slot *R = t->stack + t->base;
     memcpy(R, b->templates[code->function->index], code->slot_count * sizeof *R);
-    if (checked)
+    if (checked) {
         memset(t->shadow + t->base, 0, code->slot_count * sizeof *t->shadow);
+        check_fill_origins(b, code, t->shadow + t->base);
+    }
     t->local_top = (uint32_t)local;
     if (code->local_bytes) {
         memset(t->local + t->local_base, 0, code->local_bytes);

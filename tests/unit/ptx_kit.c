@@ -62,6 +62,24 @@ uint64_t kit_buffer(struct kit *k, int param, void *host, size_t bytes)
     return address;
 }
 
+void kit_variables(struct kit *k)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < ptx_module_variable_count(k->module); i++) {
+        const struct ptx_variable *v = ptx_module_variable(k->module, i);
+        assert_true(i < 16 && used + v->size <= sizeof k->variable_memory);
+        k->variables[i] = kit_buffer(k, -1, k->variable_memory + used, v->size);
+        if (v->constant)
+            k->ranges[k->memory.range_count - 1].flags = PTX_RANGE_READ_ONLY;
+        used += (v->size + 15) / 16 * 16;
+    }
+    used = 0;
+    for (size_t i = 0; i < ptx_module_variable_count(k->module); i++) {
+        assert_int_equal(ptx_module_variable_init(k->module, i, k->variables, k->variable_memory + used), STATUS_OK);
+        used += (ptx_module_variable(k->module, i)->size + 15) / 16 * 16;
+    }
+}
+
 enum status kit_run(struct kit *k, const char *kernel, uint32_t grid, uint32_t block)
 {
     ptx_result_free(&k->result);

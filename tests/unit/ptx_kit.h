@@ -10,7 +10,7 @@
 #include <cmocka.h>
 #include "ptx/opsptx.h"
 
-enum { KIT_BUFFERS = 8 };
+enum { KIT_BUFFERS = 24 };
 struct kit {
     struct ptx_module *module;
     struct ptx_range ranges[KIT_BUFFERS];
@@ -20,6 +20,7 @@ struct kit {
     struct diag diag;
     uint64_t params[KIT_BUFFERS + 8];
     uint64_t variables[16];
+    _Alignas(16) unsigned char variable_memory[4096];
     char printed[4096];
     size_t printed_bytes;
 };
@@ -29,6 +30,8 @@ void kit_load(struct kit *k, const char *text);
 void kit_load_file(struct kit *k, const char *name); /* tests/ptx/NAME */
 /* Adds a buffer (host memory stays the test's) and returns its device address; parameter i becomes it when i >= 0. */
 uint64_t kit_buffer(struct kit *k, int param, void *host, size_t bytes);
+/* Gives every variable of the module an address and its initial contents (in k->variable_memory). */
+void kit_variables(struct kit *k);
 enum status kit_run(struct kit *k, const char *kernel, uint32_t grid, uint32_t block);
 void kit_free(struct kit *k);
 char *kit_read_file(const char *name, size_t *bytes); /* tests/ptx/NAME; malloc'd */

@@ -106,6 +106,12 @@ static void distance_text(const struct model_allocation *a, const struct judgeme
     }
 }
 
+/* In memory that outlives the launch. */
+static bool on_device(const struct judgement_fault *f)
+{
+    return strcmp(f->space, "global") == 0 || strcmp(f->space, "const") == 0;
+}
+
 static void summarise(const struct model *m, struct symbols *symbols, const struct judgement_fault *f,
                       struct finding *out)
 {
@@ -119,7 +125,7 @@ static void summarise(const struct model *m, struct symbols *symbols, const stru
     const char *verb = f->access.atomic ? "updated atomically" : f->access.write ? "written" : "read";
     switch (f->kind) {
     case JUDGEMENT_FAULT_OUT_OF_BOUNDS:
-        if (strcmp(f->space, "global") != 0)
+        if (!on_device(f))
             finding_summary(out, "%u bytes %s outside of the kernel's %s memory by %s", f->bytes, verb, f->space, who);
         else if (a && crosses_end(a, f))
             finding_summary(out, "%" PRIu64 " of %u bytes %s %s%s by %s", f->bytes - (a->bytes - (uint64_t)f->offset),
@@ -139,6 +145,10 @@ static void summarise(const struct model *m, struct symbols *symbols, const stru
                         what, who);
         break;
     case JUDGEMENT_FAULT_UNINITIALISED:
+        if (!on_device(f)) {
+            finding_summary(out, "%u bytes of %s memory read that nobody wrote, by %s", f->bytes, f->space, who);
+            break;
+        }
         finding_summary(out, "%u bytes read at offset %" PRId64 " that nobody ever wrote, in %s, by %s", f->bytes,
                         f->offset, what, who);
         break;
@@ -196,8 +206,15 @@ static struct finding *same_cause(const struct model *m, struct findings *fs, en
     for (size_t i = 0; i < fs->count; i++) {
         struct finding *old = &fs->items[i];
         const struct model_launch *first = model_launch_by_number(m, old->launch);
+        /* Nobody initialised it, or somebody freed it: one mistake, whoever reads it afterwards. */
+        bool by_allocation = class == FINDING_UNINITIALISED_READ || class == FINDING_USE_AFTER_FREE;
+        if (old->class == class && by_allocation && old->allocation && old->allocation == f->allocation)
+            return old;
         if (old->class != class || !first || strcmp(first->kernel->full_name, l->kernel->full_name) != 0)
             continue;
+        /* A tile that was never filled is read on many lines. */
+        if (class == FINDING_UNINITIALISED_READ && !old->allocation && !f->allocation)
+            return old;
         /* One missing barrier shows as many pairs of accesses. */
         if (class == FINDING_RACE || class == FINDING_DIVERGENT_BARRIER)
             return old;
@@ -249,7 +266,7 @@ static double fault_confidence(const struct judgement_fault *f)
     case JUDGEMENT_FAULT_UNINITIALISED:
         return 0.9; /* a write that was never recorded would explain it, too */
     case JUDGEMENT_FAULT_OUT_OF_BOUNDS:
-        return f->allocation || strcmp(f->space, "global") != 0 ? 0.95 : 0.8;
+        return f->allocation || !on_device(f) ? 0.95 : 0.8;
     default:
         return 0.95;
     }
@@ -265,7 +282,7 @@ static void take_fault(const struct model *m, struct symbols *symbols, const str
     if (old) {
         size_t before = old->launch_count;
         finding_launch(old, l->number);
-        if (old->launch_count == before && old->evidence_count < 8)
+        if (old->launch_count == before && old->launch == l->number && old->evidence_count < 6)
             add_evidence(m, f, old); /* another side of it at the same launch */
         f->finding = (size_t)(old - out->items) + 1;
         return;

@@ -75,11 +75,26 @@ const struct verify_module *verify_module_of(struct verify *v, const struct mode
 
 /* ---- what a launch did to the allocations ---- */
 
+/* Nothing but the arguments leads it to memory: seen at another launch, or its PTX loads nothing that could be a
+ * pointer. */
+static bool keeps_to_arguments(struct verify *v, const struct model_launch *l)
+{
+    uint8_t *reach = &v->reach[l->kernel - v->model->kernels];
+    if (*reach == VERIFY_REACH_UNKNOWN) {
+        const struct verify_module *m = verify_module_of(v, l);
+        const struct ptx_module *ptx = m->module ? reference_module_ptx(m->module) : NULL;
+        const struct ptx_kernel *kernel = ptx ? ptx_module_find_kernel(ptx, l->kernel->mangled) : NULL;
+        bool keeps = kernel && !(reference_traits(m->module, kernel) & REFERENCE_POINTERS);
+        *reach = keeps ? VERIFY_REACH_ARGUMENTS : VERIFY_REACH_ANYWHERE;
+    }
+    return *reach == VERIFY_REACH_ARGUMENTS;
+}
+
 /* It ran, but what it wrote is unknown: whatever it may have written counts as written. */
 static void assume_written(struct verify *v, const struct model_launch *l)
 {
     const uint8_t *params = model_launch_params(l);
-    bool anywhere = !params || !v->keeps_to_arguments[l->kernel - v->model->kernels];
+    bool anywhere = !params || !keeps_to_arguments(v, l);
     if (l->record->outcome == CAP_LAUNCH_FAILED)
         return;
     for (size_t i = 0; anywhere && i < v->live.live_count; i++)
@@ -93,17 +108,31 @@ static void assume_written(struct verify *v, const struct model_launch *l)
     }
 }
 
+/* Stores that the checked run dropped did happen on the device: where they went, nothing is known to be unwritten. */
+static void assume_faults_written(struct verify *v, const struct judgement *j)
+{
+    for (size_t i = 0; i < j->fault_count; i++) {
+        const struct judgement_fault *f = &j->faults[i];
+        const struct model_allocation *meant = model_allocation_by_id(v->model, f->allocation);
+        const struct model_allocation *landed = model_allocation_by_id(v->model, f->landed);
+        if (f->access.write && meant)
+            valid_bytes_mark_all(&v->valid, meant);
+        if (f->access.write && landed)
+            valid_bytes_mark_all(&v->valid, landed);
+    }
+}
+
 static void merge_written(struct verify *v, const struct model_launch *l, const struct verify_memory *memory)
 {
-    bool *keeps = &v->keeps_to_arguments[l->kernel - v->model->kernels];
-    *keeps = true;
+    bool keeps = true;
     for (size_t i = 0; i < memory->count; i++) {
         if (memory->info[i].freed)
             continue;
         valid_bytes_merge(&v->valid, memory->info[i].allocation, memory->regions[i].written);
-        for (uint64_t k = 0; !memory->info[i].reached && *keeps && k < (memory->regions[i].bytes + 7) / 8; k++)
-            *keeps = memory->regions[i].written[k] == 0;
+        for (uint64_t k = 0; !memory->info[i].reached && keeps && k < (memory->regions[i].bytes + 7) / 8; k++)
+            keeps = memory->regions[i].written[k] == 0;
     }
+    v->reach[l->kernel - v->model->kernels] = keeps ? VERIFY_REACH_ARGUMENTS : VERIFY_REACH_ANYWHERE;
 }
 
 static bool take_launch(struct verify *v, const struct model_launch *l, bool selected, struct judgements *out)
@@ -121,6 +150,7 @@ static bool take_launch(struct verify *v, const struct model_launch *l, bool sel
         merge_written(v, l, &memory);
     else
         assume_written(v, l);
+    assume_faults_written(v, j);
     verify_memory_free(&memory);
     return true;
 }
@@ -148,13 +178,13 @@ enum status verify_capture(const struct model *m, struct selection *selection, c
 {
     struct verify v = {.model = m, .options = options};
     *out = (struct judgements){.items = calloc(m->launch_count + 1, sizeof *out->items)};
-    v.keeps_to_arguments = calloc(m->kernel_count + 1, sizeof *v.keeps_to_arguments);
+    v.reach = calloc(m->kernel_count + 1, sizeof *v.reach);
     model_live_start(&v.live, m);
     blob_cache_start(&v.blobs, m->capture, BLOB_BUDGET);
     v.sm = m->device ? m->device->major * 10 + m->device->minor : 0;
     v.sm_count = m->device ? m->device->sm_count : 1;
     enum status status = STATUS_OK;
-    if (!valid_bytes_start(&v.valid, m) || !out->items || !v.keeps_to_arguments)
+    if (!valid_bytes_start(&v.valid, m) || !out->items || !v.reach)
         status = diag_set(diag, STATUS_NO_MEMORY, m->capture->path, -1, "no memory");
     else
         walk(&v, selection, out);
@@ -165,7 +195,7 @@ enum status verify_capture(const struct model *m, struct selection *selection, c
         free(v.modules[i].detail);
     }
     free(v.modules);
-    free(v.keeps_to_arguments);
+    free(v.reach);
     map_free(&v.module_index);
     model_live_end(&v.live);
     valid_bytes_end(&v.valid);

@@ -32,6 +32,9 @@ struct verify_module { /* by module id; loaded once, also when that failed */
     const char *reason; /* static; why there is none */
     char *detail;       /* owned */
 };
+/* Where a kernel's stores go, as far as is known. */
+enum verify_reach { VERIFY_REACH_UNKNOWN, VERIFY_REACH_ARGUMENTS, VERIFY_REACH_ANYWHERE };
+
 struct verify {
     const struct model *model;
     const struct verify_options *options;
@@ -40,8 +43,8 @@ struct verify {
     struct blob_cache blobs;
     struct verify_module *modules; /* owned */
     size_t module_count;
-    struct map module_index;  /* module id -> index */
-    bool *keeps_to_arguments; /* by kernel index: re-executed, and wrote only where its arguments lead */
+    struct map module_index; /* module id -> index */
+    uint8_t *reach;          /* enum verify_reach by kernel index: where it writes */
     uint32_t sm, sm_count;
 };
 

@@ -257,7 +257,7 @@ static void decide(struct verify *v, const struct model_launch *l, const struct 
                    struct judgement *j)
 {
     const struct ptx_kernel *kernel = ptx_module_find_kernel(reference_module_ptx(module), run->kernel);
-    unsigned traits = kernel ? reference_traits(module, kernel) : ~0u;
+    unsigned traits = kernel ? reference_traits(module, kernel) & REFERENCE_FREEDOMS : REFERENCE_FREEDOMS;
     char detail[160];
     if (traits & REFERENCE_IDENTITY) {
         verify_not(j, "device-identity", "the kernel reads clocks or processor numbers");

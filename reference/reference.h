@@ -39,7 +39,11 @@ enum reference_trait {
     REFERENCE_MATRIX = 8,      /* mma, wmma: accumulation order and width are the device's own */
     REFERENCE_DECISION = 16, /* floating comparisons, min/max, float to integer: a last bit can become a whole value */
     REFERENCE_IDENTITY = 32, /* clocks, SM and warp numbers */
+    /* No freedom, but good to know: it loads 64-bit words from memory, so it may follow pointers that are no arguments.
+     */
+    REFERENCE_POINTERS = 64,
 };
+enum { REFERENCE_FREEDOMS = REFERENCE_POINTERS - 1 };
 unsigned reference_traits(const struct reference_module *module, const struct ptx_kernel *kernel);
 
 /* ---- launches ---- */

@@ -38,6 +38,10 @@ static unsigned traits_of(const char *op)
     if (floating(op) &&
         (starts(op, "setp") || starts(op, "set.") || starts(op, "min") || starts(op, "max") || starts(op, "slct")))
         t |= REFERENCE_DECISION;
+    bool elsewhere = has(op, ".param") || has(op, ".shared") || has(op, ".local");
+    if ((starts(op, "ld.") || starts(op, "ldu.")) && !elsewhere &&
+        (has(op, ".u64") || has(op, ".b64") || has(op, ".s64")))
+        t |= REFERENCE_POINTERS;
     if (starts(op, "cvt.") && floating(op) &&
         (has(op, ".s32.f") || has(op, ".u32.f") || has(op, ".s64.f") || has(op, ".u64.f") || has(op, ".s8.f") ||
          has(op, ".u8.f") || has(op, ".s16.f") || has(op, ".u16.f")))

@@ -108,29 +108,39 @@ static void test_run_both_layouts(void **state)
     reference_module_close(m);
 }
 
-/* Into the other buffer: sound as launched, a fault when isolated, in the program's own terms. */
+/* Into the other buffer, which starts where this one ends: a fault, in the program's own terms. */
 static void test_run_into_another_region(void **state)
 {
     struct reference_module *m = load(copy_ptx);
+    for (int layout = REFERENCE_AS_LAUNCHED; layout <= REFERENCE_ISOLATED; layout++) {
+        struct bench t;
+        struct reference_result r;
+        bench_start(&t, m, layout);
+        t.regions[0].address = 0x1fc0;
+        t.params[0] = 0x2000 - 8;
+        t.params[1] = 0x1ffc;
+        t.pointers[1].region = 0; /* 0x1ffc points into the first one */
+        reference_run(&t.launch, &r);
+        assert_int_equal(r.fault_count, 1);
+        assert_int_equal(r.faults[0].fault.kind, PTX_FAULT_OUT_OF_BOUNDS);
+        assert_int_equal(r.faults[0].region, 0);
+        assert_int_equal(r.faults[0].fault.address, 0x2000);
+        assert_int_equal(r.faults[0].fault.offset, 64);
+        reference_result_free(&r);
+    }
+    reference_module_close(m);
+}
+
+/* An address made by other than adding, whose origin the executor does not follow. */
+static void test_run_mixed_origin(void **state)
+{
+    struct reference_module *m = load(KERNEL("xor.b64 %rd3, %rd1, 64;\nmov.u32 %r1, 1;\nst.global.u32 [%rd3], %r1;\n"));
     struct bench t;
     struct reference_result r;
-    bench_start(&t, m, REFERENCE_AS_LAUNCHED);
-    t.params[0] = 0x2000 - 8;
-    t.params[1] = 0x1ffc;
-    t.regions[0].address = 0x1fc0; /* its end is where the other one starts */
-    reference_run(&t.launch, &r);
-    assert_int_equal(r.fault_count, 0);
-    reference_result_free(&r);
     bench_start(&t, m, REFERENCE_ISOLATED);
-    t.params[0] = 0x2000 - 8;
-    t.params[1] = 0x1ffc;
-    t.regions[0].address = 0x1fc0;
-    t.pointers[1].region = 0; /* 0x1ffc points into the first one */
     reference_run(&t.launch, &r);
     assert_int_equal(r.fault_count, 1);
-    assert_int_equal(r.faults[0].fault.kind, PTX_FAULT_OUT_OF_BOUNDS);
     assert_int_equal(r.faults[0].region, 0);
-    assert_int_equal(r.faults[0].fault.address, 0x2000);
     assert_int_equal(r.faults[0].fault.offset, 64);
     reference_result_free(&r);
     reference_module_close(m);
@@ -242,6 +252,7 @@ int main(void)
         cmocka_unit_test(test_traits_of_one_kernel),
         cmocka_unit_test(test_run_both_layouts),
         cmocka_unit_test(test_run_into_another_region),
+        cmocka_unit_test(test_run_mixed_origin),
         cmocka_unit_test(test_run_pointer_from_memory_is_foreign),
         cmocka_unit_test(test_run_own_variables),
         cmocka_unit_test(test_run_recorded_variable),

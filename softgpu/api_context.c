@@ -10,7 +10,7 @@ static bool bad_device(CUdevice dev)
     return dev != 0;
 }
 
-/* ---- primary context --------------------------------------------------------------------------------------------- */
+/* ---- primary context -------------------------------------------------------------------------------------------- */
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 {
@@ -114,7 +114,7 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *acti
     return CUDA_SUCCESS;
 }
 
-/* ---- creation and the stack -------------------------------------------------------------------------------------- */
+/* ---- creation and the stack ------------------------------------------------------------------------------------- */
 
 CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
@@ -246,7 +246,7 @@ CUresult cuCtxDetach(CUcontext ctx)
     return context_from(ctx, &c);
 }
 
-/* ---- queries and settings ---------------------------------------------------------------------------------------- */
+/* ---- queries and settings --------------------------------------------------------------------------------------- */
 
 CUresult cuCtxGetDevice(CUdevice *device)
 {

@@ -23,8 +23,7 @@ static CUresult copy_line(uint64_t to, enum copy_side to_side, uint64_t from, en
     return copy_submit(c, stream, &box, wait);
 }
 
-/* ---- one dimension ------------------------------------------------------------------------------------------------
- */
+/* ---- one dimension ---------------------------------------------------------------------------------------------- */
 
 CUresult cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount)
 {
@@ -130,8 +129,7 @@ CUresult cuMemcpyPeerAsync_ptsz(CUdeviceptr dstDevice, CUcontext dstContext, CUd
     return copy_line(dstDevice, COPY_DEVICE, srcDevice, COPY_DEVICE, ByteCount, per_thread(hStream), false);
 }
 
-/* ---- two and three dimensions --------------------------------------------------------------------------------------
- */
+/* ---- two and three dimensions ----------------------------------------------------------------------------------- */
 
 /* One end of a pitched copy. Arrays are not supported: their storage has no address. */
 struct end {

@@ -5,6 +5,7 @@
 
 #include "softgpu/context.h"
 #include "softgpu/device.h"
+#include "softgpu/pages.h"
 
 enum { PCI_BUS = 1, PCI_DEVICE = 0, PCI_DOMAIN = 0, CLOCK_KHZ = 1410000, MEMORY_CLOCK_KHZ = 5001000, BUS_BITS = 256 };
 
@@ -93,7 +94,7 @@ CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
 {
     CUresult result = enter_device(dev, bytes);
     if (result == CUDA_SUCCESS)
-        *bytes = config_get()->memory_bytes;
+        *bytes = pages_total_count() * PAGE_BYTES;
     return result;
 }
 
@@ -320,8 +321,7 @@ CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInElements, CUarray_
     return result;
 }
 
-/* ---- peers: there is one device only ------------------------------------------------------------------------------
- */
+/* ---- peers: there is one device only ---------------------------------------------------------------------------- */
 
 CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev)
 {
@@ -340,8 +340,7 @@ CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib, CUdev
     return result == CUDA_SUCCESS ? CUDA_ERROR_INVALID_DEVICE : result;
 }
 
-/* ---- profiler control: there is nothing to switch ------------------------------------------------------------------
- */
+/* ---- profiler control: there is nothing to switch --------------------------------------------------------------- */
 
 CUresult cuProfilerStart(void)
 {

@@ -111,8 +111,7 @@ CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f, void 
     return config ? launch_ex(config, f, per_thread(config->hStream), kernelParams, extra) : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* ---- functions of the host ----------------------------------------------------------------------------------------
- */
+/* ---- functions of the host -------------------------------------------------------------------------------------- */
 
 struct host_op {
     struct op op;

@@ -93,8 +93,7 @@ CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
     return CUDA_SUCCESS;
 }
 
-/* ---- pinned host memory --------------------------------------------------------------------------------------------
- */
+/* ---- pinned host memory ----------------------------------------------------------------------------------------- */
 
 CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 {
@@ -194,8 +193,7 @@ CUresult cuMemHostGetFlags(unsigned int *pFlags, void *p)
     return CUDA_SUCCESS;
 }
 
-/* ---- managed memory: one memory for both sides, always coherent here ------------------------------------------------
- */
+/* ---- managed memory: one memory for both sides, always coherent here -------------------------------------------- */
 
 CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags)
 {

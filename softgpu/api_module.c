@@ -5,7 +5,7 @@
 #include "softgpu/memory.h"
 #include "softgpu/module.h"
 
-/* ---- modules ----------------------------------------------------------------------------------------------------- */
+/* ---- modules ---------------------------------------------------------------------------------------------------- */
 
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions, CUjit_option *options,
                             void **optionValues)
@@ -158,7 +158,7 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, c
     return name ? give_variable(m, name, dptr, bytes) : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* ---- libraries --------------------------------------------------------------------------------------------------- */
+/* ---- libraries -------------------------------------------------------------------------------------------------- */
 
 static void library_free(struct library *l)
 {
@@ -369,7 +369,7 @@ CUresult cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library, const char 
     return result == CUDA_SUCCESS ? CUDA_ERROR_NOT_FOUND : result;
 }
 
-/* ---- kernels ----------------------------------------------------------------------------------------------------- */
+/* ---- kernels ---------------------------------------------------------------------------------------------------- */
 
 static CUresult enter_kernel(CUkernel handle, struct kernel **out)
 {

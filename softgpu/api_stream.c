@@ -1,4 +1,6 @@
 /* Streams. */
+#include <string.h>
+
 #include "softgpu/context.h"
 #include "softgpu/pool.h"
 
@@ -225,8 +227,41 @@ CUresult cuStreamCopyAttributes_ptsz(CUstream dst, CUstream src)
     return cuStreamCopyAttributes(per_thread(dst), per_thread(src));
 }
 
-/* ---- capture: streams never capture here --------------------------------------------------------------------------
- */
+/* Attributes of a stream only advise about caches and scheduling: they are kept nowhere and read as unset. */
+CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *param)
+{
+    struct stream *s;
+    CUresult result = enter_stream(hStream, &s);
+    if (result == CUDA_SUCCESS && !param)
+        result = CUDA_ERROR_INVALID_VALUE;
+    return result;
+}
+
+CUresult cuStreamSetAttribute_ptsz(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *value)
+{
+    return cuStreamSetAttribute(per_thread(hStream), attr, value);
+}
+
+CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue *value)
+{
+    struct stream *s;
+    CUresult result = enter_stream(hStream, &s);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!value)
+        return CUDA_ERROR_INVALID_VALUE;
+    memset(value, 0, sizeof *value);
+    if (attr == CU_LAUNCH_ATTRIBUTE_PRIORITY)
+        value->priority = s->priority;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetAttribute_ptsz(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue *value_out)
+{
+    return cuStreamGetAttribute(per_thread(hStream), attr, value_out);
+}
+
+/* ---- capture: streams never capture here ------------------------------------------------------------------------ */
 
 static CUresult not_capturing(CUstream hStream, CUstreamCaptureStatus *status, cuuint64_t *id)
 {

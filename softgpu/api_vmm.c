@@ -41,8 +41,7 @@ CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocatio
     return CUDA_SUCCESS;
 }
 
-/* ---- ranges --------------------------------------------------------------------------------------------------------
- */
+/* ---- ranges ----------------------------------------------------------------------------------------------------- */
 
 CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr,
                              unsigned long long flags)
@@ -103,8 +102,7 @@ static bool reserved(uint64_t address, uint64_t bytes)
     return false;
 }
 
-/* ---- physical memory ------------------------------------------------------------------------------------------------
- */
+/* ---- physical memory -------------------------------------------------------------------------------------------- */
 
 static void drop_unused(struct vmm_handle *h)
 {
@@ -207,8 +205,7 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop, CUmem
     return result;
 }
 
-/* ---- mappings ------------------------------------------------------------------------------------------------------
- */
+/* ---- mappings --------------------------------------------------------------------------------------------------- */
 
 CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
                   unsigned long long flags)

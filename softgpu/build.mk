@@ -6,6 +6,15 @@ SOFTGPU_RUNTIME_OBJECTS = $(SOFTGPU_RUNTIME_SOURCES:%.c=$(B)/obj/%.o)
 SOFTGPU = $(B)/softgpu/libcuda.so.1 $(B)/softgpu/libcudart.so.13
 TARGETS += $(SOFTGPU)
 
+# The runtime as one object in an archive, for programs linked with -cudart none; one object, because a weak stub would keep the
+# linker from looking for the member with the real function.
+SOFTGPU_RUNTIME_ARCHIVE = $(B)/softgpu/libcudart_static.a
+TARGETS += $(SOFTGPU_RUNTIME_ARCHIVE)
+$(SOFTGPU_RUNTIME_ARCHIVE): $(SOFTGPU_RUNTIME_OBJECTS) $(B)/obj/common/map.o
+	@mkdir -p $(@D)
+	$(call say,AR,$@) ld -r -o $(B)/softgpu/runtime.o $^ && objcopy --localize-hidden $(B)/softgpu/runtime.o && \
+	  rm -f $@ && ar rcs $@ $(B)/softgpu/runtime.o && rm $(B)/softgpu/runtime.o
+
 # Lists made from the toolkit's headers.
 SOFTGPU_NAMES = $(addprefix $(B)/gen/softgpu/,driver_names.h proc_table.h runtime_names.h)
 $(B)/gen/softgpu/driver_names.h: SOFTGPU_KIND = driver

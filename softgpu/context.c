@@ -42,7 +42,7 @@ struct context *context_all(void)
     return atomic_load(&all_contexts);
 }
 
-/* ---- per thread -------------------------------------------------------------------------------------------------- */
+/* ---- per thread ------------------------------------------------------------------------------------------------- */
 
 static void thread_exit(void *argument)
 {
@@ -167,7 +167,7 @@ CUresult context_stream(struct context *context, CUstream handle, struct stream 
     return error;
 }
 
-/* ---- contexts ---------------------------------------------------------------------------------------------------- */
+/* ---- contexts --------------------------------------------------------------------------------------------------- */
 
 static void set_defaults(struct context *c)
 {
@@ -280,7 +280,7 @@ CUresult context_error(const struct context *c)
     return (CUresult)atomic_load(&c->error);
 }
 
-/* ---- device output ----------------------------------------------------------------------------------------------- */
+/* ---- device output ---------------------------------------------------------------------------------------------- */
 
 /* An assertion's text goes to stderr, all other to stdout. The executor hands over both alike. */
 static bool is_assertion(const char *text, size_t bytes)

@@ -44,8 +44,7 @@ CUresult log_unsupported(const char *name);
 /* The same for a part of a function, or another remark: `detail` says which. */
 CUresult log_unsupported_part(const char *name, const char *detail);
 
-/* ---- handles.c: which opaque pointers are alive, so that stale and invented ones are refused ----------------------
- */
+/* ---- handles.c: which opaque pointers are alive, so that stale and invented ones are refused -------------------- */
 
 enum handle_kind {
     HANDLE_NONE,
@@ -64,8 +63,7 @@ bool handle_add(const void *pointer, enum handle_kind kind); /* false: out of me
 bool handle_remove(const void *pointer, enum handle_kind kind);
 enum handle_kind handle_of(const void *pointer);
 
-/* ---- state.c: life of the library in the process ------------------------------------------------------------------
- */
+/* ---- state.c: life of the library in the process ---------------------------------------------------------------- */
 
 /* CUDA_SUCCESS when cuInit was called here; NOT_INITIALIZED before, and in a forked child; DEINITIALIZED at exit. */
 CUresult enter(void);
@@ -77,8 +75,7 @@ struct context;
 /* enter(), and the calling thread's current context, which must be alive and without a sticky error. */
 CUresult enter_context(struct context **out);
 
-/* ---- the null stream's two meanings -------------------------------------------------------------------------------
- */
+/* ---- the null stream's two meanings ----------------------------------------------------------------------------- */
 
 /* In functions with the suffix _ptsz or _ptds a null stream is the thread's own. */
 static inline CUstream per_thread(CUstream stream)

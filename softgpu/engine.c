@@ -51,7 +51,7 @@ static struct timespec deadline(uint64_t ms)
     return t;
 }
 
-/* ---- operations -------------------------------------------------------------------------------------------------- */
+/* ---- operations ------------------------------------------------------------------------------------------------- */
 
 void *op_new(size_t bytes, void (*run)(struct op *op), void (*drop)(struct op *op))
 {
@@ -104,7 +104,7 @@ bool op_after(struct op *op, struct op *dependency)
     return true;
 }
 
-/* ---- running ----------------------------------------------------------------------------------------------------- */
+/* ---- running ---------------------------------------------------------------------------------------------------- */
 
 static void free_stream(struct stream *s)
 {
@@ -179,7 +179,7 @@ static bool help(struct stream *s)
     return true;
 }
 
-/* ---- workers ----------------------------------------------------------------------------------------------------- */
+/* ---- workers ---------------------------------------------------------------------------------------------------- */
 
 static void *worker_main(void *argument)
 {
@@ -227,7 +227,7 @@ static bool start_worker(struct stream *s)
     return ok;
 }
 
-/* ---- streams ----------------------------------------------------------------------------------------------------- */
+/* ---- streams ---------------------------------------------------------------------------------------------------- */
 
 struct stream *engine_stream_new(struct context *context, unsigned flags, int priority)
 {
@@ -352,7 +352,7 @@ CUresult engine_submit_and_wait(struct stream *s, struct op *op)
     return result;
 }
 
-/* ---- waiting ----------------------------------------------------------------------------------------------------- */
+/* ---- waiting ---------------------------------------------------------------------------------------------------- */
 
 /* Waits at exit: after a while kernels are cancelled, a little later the wait is given up (a callback of the program
  * may hang). */

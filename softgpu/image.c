@@ -117,6 +117,12 @@ static CUresult load_container(const void *data, struct jit_log *log, struct ima
     return result;
 }
 
+/* Byte by byte, so that nothing behind a short text is read. */
+static bool starts_with(const unsigned char *data, const unsigned char magic[4])
+{
+    return data[0] == magic[0] && data[1] == magic[1] && data[2] == magic[2] && data[3] == magic[3];
+}
+
 CUresult image_load(const void *data, struct jit_log *log, struct image **out)
 {
     *out = NULL;
@@ -128,9 +134,9 @@ CUresult image_load(const void *data, struct jit_log *log, struct image **out)
         *log->error_used = 0;
     if (log->info_used)
         *log->info_used = 0;
-    uint32_t magic;
-    memcpy(&magic, data, sizeof magic);
-    if (magic == FATBIN_MAGIC) {
+    static const unsigned char wrapper[4] = {0xb1, 0x43, 0x62, 0x46}, container[4] = {0x50, 0xed, 0x55, 0xba};
+    static const unsigned char elf[4] = {0x7f, 'E', 'L', 'F'};
+    if (starts_with(data, wrapper)) {
         const struct wrapper *w = data;
         const void *const *list = w->file_or_list;
         if (w->version == 2 && list && list[0] && list[1]) {
@@ -144,9 +150,9 @@ CUresult image_load(const void *data, struct jit_log *log, struct image **out)
         }
         return load_container(w->version == 2 && list && list[0] ? list[0] : w->data, log, out);
     }
-    if (magic == FATBIN_DATA_MAGIC)
+    if (starts_with(data, container))
         return load_container(data, log, out);
-    if (!memcmp(data, "\177ELF", 4))
+    if (starts_with(data, elf))
         return CUDA_ERROR_NO_BINARY_FOR_GPU;
     const char *text = data;
     size_t bytes = strlen(text);

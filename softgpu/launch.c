@@ -88,8 +88,7 @@ static void drop(struct op *op)
     free(l);
 }
 
-/* ---- parameters ---------------------------------------------------------------------------------------------------
- */
+/* ---- parameters ------------------------------------------------------------------------------------------------- */
 
 static CUresult from_extra(void **extra, const void **data, size_t *bytes)
 {
@@ -134,8 +133,7 @@ static CUresult pack(const struct launch *launch, const struct ptx_kernel *entry
     return CUDA_SUCCESS;
 }
 
-/* ---- configuration ------------------------------------------------------------------------------------------------
- */
+/* ---- configuration ---------------------------------------------------------------------------------------------- */
 
 static uint64_t product(const uint32_t dims[3])
 {

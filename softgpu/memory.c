@@ -35,7 +35,7 @@ uint64_t memory_new_id(void)
     return __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED);
 }
 
-/* ---- the table --------------------------------------------------------------------------------------------------- */
+/* ---- the table -------------------------------------------------------------------------------------------------- */
 
 /* Index of the first record whose address is above `address`. */
 static size_t upper_bound(uint64_t address)
@@ -127,7 +127,7 @@ bool memory_next(uint64_t address, uint64_t end, struct allocation *out)
     return found;
 }
 
-/* ---- taking ------------------------------------------------------------------------------------------------------ */
+/* ---- taking ----------------------------------------------------------------------------------------------------- */
 
 static uint64_t alloc_pages(uint64_t count)
 {
@@ -228,8 +228,7 @@ CUresult memory_register(struct context *context, void *pointer, uint64_t bytes,
     return result;
 }
 
-/* ---- giving back --------------------------------------------------------------------------------------------------
- */
+/* ---- giving back ------------------------------------------------------------------------------------------------ */
 
 static void release(const struct allocation *a)
 {
@@ -291,7 +290,7 @@ void memory_info(uint64_t *free_bytes, uint64_t *total_bytes)
     pthread_rwlock_unlock(&lock);
 }
 
-/* ---- access ------------------------------------------------------------------------------------------------------ */
+/* ---- access ----------------------------------------------------------------------------------------------------- */
 
 static bool mapped_with(uint64_t address, uint64_t bytes, enum page_access need)
 {

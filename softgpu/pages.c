@@ -6,7 +6,7 @@
 
 #include "softgpu/driver.h"
 
-enum { REACH = 256 }; /* pages to either side that pages_run() looks at */
+enum { MIN_PAGES = 32, REACH = 256 }; /* pages to either side that pages_run() looks at */
 #define PAGE_COUNT  (PAGES_WINDOW_BYTES / PAGE_BYTES)
 #define ACCESS_MASK UINT64_C(3)
 
@@ -42,8 +42,11 @@ bool pages_init(void)
 {
     const struct config *c = config_get();
     base_address = UINT64_C(0x0a0000000000) + (c->variant & 0xfff) * PAGE_BYTES;
-    physical_count = physical_free = c->memory_bytes / PAGE_BYTES;
-    arena = map_lazily((physical_count + 1) * PAGE_BYTES);
+    physical_count = c->memory_bytes / PAGE_BYTES;
+    /* Where the system commits no more than it has (vm.overcommit_memory 2, ulimit -v), a smaller device. */
+    while (!(arena = map_lazily((physical_count + 1) * PAGE_BYTES)) && physical_count > MIN_PAGES)
+        physical_count /= 2;
+    physical_free = physical_count;
     physical_used = map_lazily(physical_count);
     physical_filled = map_lazily(physical_count);
     address_used = map_lazily(PAGE_COUNT);
@@ -70,7 +73,7 @@ uint64_t pages_total_count(void)
     return physical_count;
 }
 
-/* ---- address ranges ---------------------------------------------------------------------------------------------- */
+/* ---- address ranges --------------------------------------------------------------------------------------------- */
 
 /* First fit: `count` unused bytes in used[from, to), starting at a multiple of `step`; `to` when there are none. */
 static uint64_t first_fit(const uint8_t *used, uint64_t from, uint64_t to, uint64_t count, uint64_t step)
@@ -120,7 +123,7 @@ void pages_unreserve(uint64_t address, uint64_t count)
     memset(address_used + (address - base_address) / PAGE_BYTES, 0, count);
 }
 
-/* ---- physical pages ---------------------------------------------------------------------------------------------- */
+/* ---- physical pages --------------------------------------------------------------------------------------------- */
 
 /* A sound device may hold anything in memory that was never written. */
 static void fill_first_time(uint64_t page, uint64_t variant)
@@ -166,7 +169,7 @@ void pages_give(uint64_t count, void *const *pages)
     physical_free += count;
 }
 
-/* ---- the map ----------------------------------------------------------------------------------------------------- */
+/* ---- the map ---------------------------------------------------------------------------------------------------- */
 
 static uint64_t entry_at(uint64_t page)
 {

@@ -199,8 +199,7 @@ void pool_reset(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* ---- the API -------------------------------------------------------------------------------------------------------
- */
+/* ---- the API ---------------------------------------------------------------------------------------------------- */
 
 static CUresult enter_pool(CUmemoryPool handle, struct pool **out)
 {
@@ -445,6 +444,34 @@ CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev)
     if (result == CUDA_SUCCESS)
         *pool = (CUmemoryPool)pool_current();
     return result;
+}
+
+static CUresult check_place(const CUmemLocation *location, CUmemAllocationType type)
+{
+    CUresult result = enter();
+    if (result == CUDA_SUCCESS && (!location || type != CU_MEM_ALLOCATION_TYPE_PINNED))
+        result = CUDA_ERROR_INVALID_VALUE;
+    if (result == CUDA_SUCCESS && location->type != CU_MEM_LOCATION_TYPE_DEVICE)
+        result = log_unsupported_part("cuMemGetMemPool", "places other than the device");
+    return result;
+}
+
+CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location, CUmemAllocationType type)
+{
+    CUresult result = check_place(location, type);
+    return result == CUDA_SUCCESS ? cuDeviceGetDefaultMemPool(pool_out, location->id) : result;
+}
+
+CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
+{
+    CUresult result = check_place(location, type);
+    return result == CUDA_SUCCESS ? cuDeviceGetMemPool(pool, location->id) : result;
+}
+
+CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)
+{
+    CUresult result = check_place(location, type);
+    return result == CUDA_SUCCESS ? cuDeviceSetMemPool(location->id, pool) : result;
 }
 
 CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)

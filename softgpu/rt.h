@@ -41,8 +41,7 @@ cudaError_t rt_end(CUresult result);
 cudaError_t rt_fail(cudaError_t error);
 CUresult rt_unsupported(const char *name); /* noted in SOFTGPU_LOG; CUDA_ERROR_NOT_SUPPORTED */
 
-/* ---- rt_registry.c: what the compiler registered ------------------------------------------------------------------
- */
+/* ---- rt_registry.c: what the compiler registered ---------------------------------------------------------------- */
 
 /* The kernel behind the address of a host stub, or behind a cudaKernel_t given as such; loads its module at first use.
  * cudaErrorInvalidDeviceFunction (98) when unknown. */
@@ -51,8 +50,7 @@ void rt_known_kernel(CUkernel kernel); /* may be passed as a function from now o
 /* Address and size of a __device__ or __constant__ variable in the current context. cudaErrorInvalidSymbol (13). */
 CUresult rt_symbol(const void *symbol, CUdeviceptr *address, size_t *bytes);
 
-/* ---- small helpers -------------------------------------------------------------------------------------------------
- */
+/* ---- small helpers ---------------------------------------------------------------------------------------------- */
 
 static inline CUdeviceptr rt_address(const void *pointer)
 {

@@ -100,8 +100,7 @@ cudaError_t cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int s
     return rt_end(result);
 }
 
-/* ---- symbols ------------------------------------------------------------------------------------------------------
- */
+/* ---- symbols ---------------------------------------------------------------------------------------------------- */
 
 /* Address of `count` bytes at `offset` in a variable. */
 static CUresult symbol_range(const void *symbol, size_t count, size_t offset, void **address)

@@ -278,8 +278,7 @@ struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, e
     return (struct cudaChannelFormatDesc){x, y, z, w, f};
 }
 
-/* ---- the driver's functions by name --------------------------------------------------------------------------------
- */
+/* ---- the driver's functions by name ----------------------------------------------------------------------------- */
 
 static cudaError_t entry_point(const char *symbol, void **funcPtr, unsigned int version, unsigned long long flags,
                                enum cudaDriverEntryPointQueryResult *driverStatus, bool per_thread)

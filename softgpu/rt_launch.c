@@ -3,8 +3,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* ---- the configuration of <<<...>>>, pushed by the caller and popped by the stub, per thread
- * ------------------------- */
+/* ---- the configuration of <<<...>>>, pushed by the caller and popped by the stub, per thread -------------------- */
 
 enum { NESTING = 64 };
 struct configuration {
@@ -42,8 +41,7 @@ EXPORT cudaError_t __cudaPopCallConfiguration(dim3 *gridDim, dim3 *blockDim, siz
     return cudaSuccess;
 }
 
-/* ---- launching -----------------------------------------------------------------------------------------------------
- */
+/* ---- launching -------------------------------------------------------------------------------------------------- */
 
 static bool bad_dimensions(dim3 grid, dim3 block)
 {

@@ -142,3 +142,28 @@ cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t memPool)
         result = driver.cuDeviceSetMemPool(device, memPool);
     return rt_end(result);
 }
+
+cudaError_t cudaMemGetDefaultMemPool(cudaMemPool_t *memPool, struct cudaMemLocation *location,
+                                     enum cudaMemAllocationType type)
+{
+    CUresult result = rt_enter();
+    if (result == CUDA_SUCCESS)
+        result = driver.cuMemGetDefaultMemPool(memPool, (CUmemLocation *)location, (CUmemAllocationType)type);
+    return rt_end(result);
+}
+
+cudaError_t cudaMemGetMemPool(cudaMemPool_t *memPool, struct cudaMemLocation *location, enum cudaMemAllocationType type)
+{
+    CUresult result = rt_enter();
+    if (result == CUDA_SUCCESS)
+        result = driver.cuMemGetMemPool(memPool, (CUmemLocation *)location, (CUmemAllocationType)type);
+    return rt_end(result);
+}
+
+cudaError_t cudaMemSetMemPool(struct cudaMemLocation *location, enum cudaMemAllocationType type, cudaMemPool_t memPool)
+{
+    CUresult result = rt_enter();
+    if (result == CUDA_SUCCESS)
+        result = driver.cuMemSetMemPool((CUmemLocation *)location, (CUmemAllocationType)type, memPool);
+    return rt_end(result);
+}

@@ -279,3 +279,49 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode
         result = driver.cuThreadExchangeStreamCaptureMode((CUstreamCaptureMode *)mode);
     return rt_end(result);
 }
+
+_Static_assert(sizeof(cudaLaunchAttributeValue) == sizeof(CUstreamAttrValue), "passed on as it is");
+
+static cudaError_t get_attribute(cudaStream_t stream, cudaLaunchAttributeID attr, cudaLaunchAttributeValue *value,
+                                 bool per_thread)
+{
+    CUresult result = rt_enter();
+    if (result == CUDA_SUCCESS)
+        result = (per_thread ? driver.cuStreamGetAttribute_ptsz
+                             : driver.cuStreamGetAttribute)(stream, (CUstreamAttrID)attr, (CUstreamAttrValue *)value);
+    return rt_end(result);
+}
+
+cudaError_t cudaStreamGetAttribute(cudaStream_t hStream, cudaLaunchAttributeID attr,
+                                   cudaLaunchAttributeValue *value_out)
+{
+    return get_attribute(hStream, attr, value_out, false);
+}
+
+cudaError_t cudaStreamGetAttribute_ptsz(cudaStream_t hStream, cudaLaunchAttributeID attr,
+                                        cudaLaunchAttributeValue *value_out)
+{
+    return get_attribute(hStream, attr, value_out, true);
+}
+
+static cudaError_t set_attribute(cudaStream_t stream, cudaLaunchAttributeID attr, const cudaLaunchAttributeValue *value,
+                                 bool per_thread)
+{
+    CUresult result = rt_enter();
+    if (result == CUDA_SUCCESS)
+        result = (per_thread ? driver.cuStreamSetAttribute_ptsz : driver.cuStreamSetAttribute)(
+            stream, (CUstreamAttrID)attr, (const CUstreamAttrValue *)value);
+    return rt_end(result);
+}
+
+cudaError_t cudaStreamSetAttribute(cudaStream_t hStream, cudaLaunchAttributeID attr,
+                                   const cudaLaunchAttributeValue *value)
+{
+    return set_attribute(hStream, attr, value, false);
+}
+
+cudaError_t cudaStreamSetAttribute_ptsz(cudaStream_t hStream, cudaLaunchAttributeID attr,
+                                        const cudaLaunchAttributeValue *value)
+{
+    return set_attribute(hStream, attr, value, true);
+}

@@ -7,8 +7,7 @@
 
 #include <cudaTypedefs.h>
 
-/* ---- look-ups -----------------------------------------------------------------------------------------------------
- */
+/* ---- look-ups --------------------------------------------------------------------------------------------------- */
 
 static void *look_up(const char *name, int version, cuuint64_t flags)
 {
@@ -80,8 +79,7 @@ static void test_export_tables_are_refused(void **state)
     assert_int_not_equal(cuGetExportTable(&table, &id), CUDA_SUCCESS);
 }
 
-/* ---- what is missing says so
- * ----------------------------------------------------------------------------------------- */
+/* ---- what is missing says so ------------------------------------------------------------------------------------ */
 
 /* In a child with SOFTGPU_LOG set: configuration is read once per process. */
 static void test_unsupported_is_logged(void **state)
@@ -139,8 +137,7 @@ static int call_before_init(void)
                : 1;
 }
 
-/* ---- errors
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- errors ----------------------------------------------------------------------------------------------------- */
 
 static void test_error_names(void **state)
 {
@@ -153,8 +150,7 @@ static void test_error_names(void **state)
     assert_null(text);
 }
 
-/* ---- contexts
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- contexts --------------------------------------------------------------------------------------------------- */
 
 static void test_context_stack(void **state)
 {
@@ -233,8 +229,7 @@ static void test_context_limits(void **state)
     fails(CUDA_ERROR_UNSUPPORTED_LIMIT, cuCtxGetLimit(&value, (CUlimit)99));
 }
 
-/* ---- the device
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- the device ------------------------------------------------------------------------------------------------- */
 
 static int attribute(CUdevice_attribute a)
 {

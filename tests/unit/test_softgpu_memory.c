@@ -3,8 +3,7 @@
 
 enum { MIB = 1 << 20 };
 
-/* ---- allocation ----------------------------------------------------------------------------------------------------
- */
+/* ---- allocation ------------------------------------------------------------------------------------------------- */
 
 static void test_alloc_reuses_first_fit(void **state)
 {
@@ -115,8 +114,7 @@ static void test_fragmented_memory_is_usable(void **state)
     ok(cuMemFree_v2(rest));
 }
 
-/* ---- copies and fills -----------------------------------------------------------------------------------------------
- */
+/* ---- copies and fills ------------------------------------------------------------------------------------------- */
 
 static void test_copy_round_trip(void **state)
 {
@@ -243,8 +241,7 @@ static void test_copy_3d(void **state)
     ok(cuMemFree_v2(a));
 }
 
-/* ---- host memory ----------------------------------------------------------------------------------------------------
- */
+/* ---- host memory ------------------------------------------------------------------------------------------------ */
 
 static void test_pinned_memory(void **state)
 {
@@ -330,8 +327,7 @@ static void test_pointer_attributes(void **state)
     ok(cuMemFreeHost(h));
 }
 
-/* ---- stream-ordered -------------------------------------------------------------------------------------------------
- */
+/* ---- stream-ordered --------------------------------------------------------------------------------------------- */
 
 static void test_pool_reuses_in_stream_order(void **state)
 {
@@ -383,8 +379,7 @@ static void test_pool_memory_freed_by_plain_free(void **state)
     fails(CUDA_ERROR_INVALID_VALUE, cuMemFree_v2(a));
 }
 
-/* ---- virtual memory -------------------------------------------------------------------------------------------------
- */
+/* ---- virtual memory --------------------------------------------------------------------------------------------- */
 
 static const CUmemAllocationProp device_prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                                 .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};

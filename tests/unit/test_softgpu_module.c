@@ -60,8 +60,7 @@ static CUresult launch(CUfunction fn, unsigned grid, unsigned block, unsigned sh
     return cuLaunchKernel(fn, grid, 1, 1, block, 1, 1, shared, NULL, params, NULL);
 }
 
-/* ---- loading
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- loading ---------------------------------------------------------------------------------------------------- */
 
 static void test_module_functions_and_globals(void **state)
 {
@@ -114,6 +113,8 @@ static void test_load_refuses_what_cannot_run(void **state)
     CUmodule m;
     fails(CUDA_ERROR_NO_BINARY_FOR_GPU, cuModuleLoadData(&m, "\177ELF\2\1\1 machine code"));
     fails(CUDA_ERROR_INVALID_IMAGE, cuModuleLoadData(&m, "no image at all"));
+    fails(CUDA_ERROR_INVALID_IMAGE, cuModuleLoadData(&m, ""));
+    fails(CUDA_ERROR_INVALID_IMAGE, cuModuleLoadData(&m, "\177"));
     fails(CUDA_ERROR_INVALID_PTX,
           cuModuleLoadData(&m, ".version 7.0\n.target sm_75\n.address_size 64\n.entry k() { fly; }"));
     fails(
@@ -183,8 +184,31 @@ static void test_fatbin_wrapper(void **state)
     image.payload = sizeof image.text;
 }
 
-/* ---- libraries
- * ------------------------------------------------------------------------------------------------------- */
+static void test_link_of_one_input(void **state)
+{
+    CUlinkState link;
+    CUmodule m;
+    CUfunction fn;
+    void *cubin;
+    size_t bytes;
+    ok(cuLinkCreate_v2(0, NULL, NULL, &link));
+    fails(CUDA_ERROR_INVALID_IMAGE, cuLinkComplete(link, &cubin, &bytes)); /* nothing there yet */
+    fails(CUDA_ERROR_NO_BINARY_FOR_GPU,
+          cuLinkAddData_v2(link, CU_JIT_INPUT_CUBIN, "\177ELF", 4, "code", 0, NULL, NULL));
+    fails(CUDA_ERROR_INVALID_PTX,
+          cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, ".version 7.0\nx", 14, "bad", 0, NULL, NULL));
+    ok(cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, (void *)PTX, sizeof PTX, "good", 0, NULL, NULL));
+    fails(CUDA_ERROR_NOT_SUPPORTED,
+          cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, (void *)PTX, sizeof PTX, "second", 0, NULL, NULL));
+    ok(cuLinkComplete(link, &cubin, &bytes));
+    ok(cuModuleLoadData(&m, cubin));
+    ok(cuLinkDestroy(link));
+    fails(CUDA_ERROR_INVALID_HANDLE, cuLinkDestroy(link));
+    ok(cuModuleGetFunction(&fn, m, "bump"));
+    ok(cuModuleUnload(m));
+}
+
+/* ---- libraries -------------------------------------------------------------------------------------------------- */
 
 static void test_library_lives_in_every_context(void **state)
 {
@@ -231,8 +255,7 @@ static void test_library_lives_in_every_context(void **state)
     fails(CUDA_ERROR_INVALID_HANDLE, cuLibraryUnload(lib));
 }
 
-/* ---- functions
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- functions -------------------------------------------------------------------------------------------------- */
 
 static void test_function_params(void **state)
 {
@@ -275,8 +298,7 @@ static void test_occupancy(void **state)
     assert_true(bytes > 40000 && bytes <= 50 << 10);
 }
 
-/* ---- launching
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- launching -------------------------------------------------------------------------------------------------- */
 
 static void test_launch_forms(void **state)
 {
@@ -390,8 +412,7 @@ static void test_kernels_run_concurrently(void **state)
     ok(cuMemFreeHost((void *)flag));
 }
 
-/* ---- faults
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- faults ----------------------------------------------------------------------------------------------------- */
 
 static void expect_sticky(CUresult error, const char *name, CUdeviceptr p)
 {
@@ -477,8 +498,7 @@ static void test_unmapped_page_faults(void **state)
     ok(cuMemAddressFree(va, 2 * g));
 }
 
-/* ---- the end of the process
- * ------------------------------------------------------------------------------------------- */
+/* ---- the end of the process ------------------------------------------------------------------------------------- */
 
 /* A kernel that never ends does not keep the process alive. */
 static int leave_spinning(void)
@@ -519,6 +539,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_load_refuses_what_cannot_run, setup, reset_context),
         cmocka_unit_test_setup_teardown(test_jit_log_names_the_line, setup, reset_context),
         cmocka_unit_test_setup_teardown(test_fatbin_wrapper, setup, reset_context),
+        cmocka_unit_test_setup_teardown(test_link_of_one_input, setup, reset_context),
         cmocka_unit_test_setup_teardown(test_library_lives_in_every_context, setup, reset_context),
         cmocka_unit_test_setup_teardown(test_function_params, setup, reset_context),
         cmocka_unit_test_setup_teardown(test_function_attributes, setup, reset_context),

@@ -321,8 +321,7 @@ static void test_stream_destroyed_with_work_finishes_it(void **state)
     assert_true(soon(&flag));
 }
 
-/* ---- many at once
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- many at once ----------------------------------------------------------------------------------------------- */
 
 static void *busy_thread(void *result)
 {
@@ -395,8 +394,7 @@ static void test_contexts_in_parallel(void **state)
     assert_true(after + (2 << 20) >= before); /* what the contexts held is free again */
 }
 
-/* ---- processes
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- processes -------------------------------------------------------------------------------------------------- */
 
 static void test_forked_child_is_refused_at_once(void **state)
 {

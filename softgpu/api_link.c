@@ -1,0 +1,161 @@
+/* The linker, as far as one input goes: PTX or a fat binary goes in, and comes out as the image to be loaded. Several
+ * inputs that refer to each other would have to be joined as machine code, which there is none of here. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/fatbin.h"
+#include "softgpu/module.h"
+
+struct link {
+    struct jit_log log;
+    char *text;
+    size_t bytes;
+};
+
+static CUresult enter_link(CUlinkState state, struct link **out)
+{
+    struct context *c;
+    CUresult result = enter_context(&c);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (handle_of(state) != HANDLE_LINK)
+        return CUDA_ERROR_INVALID_HANDLE;
+    *out = (struct link *)state;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut)
+{
+    struct context *c;
+    CUresult result = enter_context(&c);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!stateOut || (numOptions && (!options || !optionValues)))
+        return CUDA_ERROR_INVALID_VALUE;
+    struct link *l = calloc(1, sizeof *l);
+    if (!l || !handle_add(l, HANDLE_LINK)) {
+        free(l);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    jit_log_from(&l->log, numOptions, options, optionValues);
+    *stateOut = (CUlinkState)l;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuLinkCreate(unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut)
+{
+    return cuLinkCreate_v2(numOptions, options, optionValues, stateOut);
+}
+
+/* Takes the input's PTX when it can be run, and says in the log when not. */
+static CUresult take(struct link *l, const char *text, size_t bytes)
+{
+    struct image *image;
+    if (l->text)
+        return log_unsupported_part("cuLinkAddData", "more than one input");
+    char *copy = malloc(bytes + 1);
+    if (!copy)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    memcpy(copy, text, bytes);
+    copy[bytes] = '\0';
+    CUresult result = image_load(copy, &l->log, &image);
+    if (result != CUDA_SUCCESS) {
+        free(copy);
+        return result;
+    }
+    image_unref(image);
+    l->text = copy;
+    l->bytes = bytes;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name,
+                          unsigned int numOptions, CUjit_option *options, void **optionValues)
+{
+    struct link *l;
+    struct diag diag;
+    char *text;
+    size_t bytes;
+    CUresult result = enter_link(state, &l);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!data || !size)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (type == CU_JIT_INPUT_PTX)
+        return take(l, data, strnlen(data, size));
+    if (type != CU_JIT_INPUT_FATBINARY)
+        return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    switch (fatbin_ptx(data, size, config_get()->capability, &text, &bytes, &diag)) {
+    case STATUS_OK:
+        result = take(l, text, bytes);
+        free(text);
+        return result;
+    case STATUS_NOT_FOUND:
+        return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    default:
+        return CUDA_ERROR_INVALID_IMAGE;
+    }
+}
+
+CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name,
+                       unsigned int numOptions, CUjit_option *options, void **optionValues)
+{
+    return cuLinkAddData_v2(state, type, data, size, name, numOptions, options, optionValues);
+}
+
+CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path, unsigned int numOptions,
+                          CUjit_option *options, void **optionValues)
+{
+    struct link *l;
+    CUresult result = enter_link(state, &l);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!path)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (type != CU_JIT_INPUT_PTX)
+        return type == CU_JIT_INPUT_FATBINARY ? log_unsupported_part("cuLinkAddFile", "fat binaries")
+                                              : CUDA_ERROR_NO_BINARY_FOR_GPU;
+    char *text;
+    result = image_read_file(path, &text);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = take(l, text, strlen(text));
+    free(text);
+    return result;
+}
+
+CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, const char *path, unsigned int numOptions,
+                       CUjit_option *options, void **optionValues)
+{
+    return cuLinkAddFile_v2(state, type, path, numOptions, options, optionValues);
+}
+
+/* The image lives until the state is destroyed. */
+CUresult cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
+{
+    struct link *l;
+    CUresult result = enter_link(state, &l);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!cubinOut)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!l->text)
+        return CUDA_ERROR_INVALID_IMAGE;
+    *cubinOut = l->text;
+    if (sizeOut)
+        *sizeOut = l->bytes + 1;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuLinkDestroy(CUlinkState state)
+{
+    CUresult result = enter();
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!handle_remove(state, HANDLE_LINK))
+        return CUDA_ERROR_INVALID_HANDLE;
+    struct link *l = (struct link *)state;
+    free(l->text);
+    free(l);
+    return CUDA_SUCCESS;
+}

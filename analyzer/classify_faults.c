@@ -146,7 +146,8 @@ static void summarise(const struct model *m, struct symbols *symbols, const stru
         break;
     case JUDGEMENT_FAULT_UNINITIALISED:
         if (!on_device(f)) {
-            finding_summary(out, "%u bytes of %s memory read that nobody wrote, by %s", f->bytes, f->space, who);
+            finding_summary(out, "%u bytes of %s memory read that nobody wrote%s%s, by %s", f->bytes, f->space,
+                            a ? "; they were copied there from unwritten bytes of " : "", a ? what : "", who);
             break;
         }
         finding_summary(out, "%u bytes read at offset %" PRId64 " that nobody ever wrote, in %s, by %s", f->bytes,

@@ -74,6 +74,30 @@ static bool snapshot_byte(struct verify *v, const struct model_launch *l, uint32
     return false;
 }
 
+/* Bytes that nobody wrote and that reached shared or local memory by a copy: when the launch read such bytes of one
+ * allocation only, that is where they come from. */
+static void find_source(const struct verify_memory *memory, struct judgement_fault *f)
+{
+    size_t found = SIZE_MAX;
+    uint64_t first = 0;
+    for (size_t i = 0; i < memory->count; i++) {
+        const struct reference_region *r = &memory->regions[i];
+        for (uint64_t k = 0; r->valid && k < r->bytes; k++) {
+            if (!bit_get(r->read, k) || bit_get(r->valid, k))
+                continue;
+            if (found != SIZE_MAX)
+                return;
+            found = i;
+            first = k;
+            break;
+        }
+    }
+    if (found == SIZE_MAX)
+        return;
+    f->allocation = memory->regions[found].id;
+    f->offset = (int64_t)first;
+}
+
 static void find_landing(struct verify *v, const struct model_launch *l, struct judgement_fault *f)
 {
     const struct model_allocation *a = f->allocation ? model_live_find(&v->live, f->address) : NULL;
@@ -111,6 +135,8 @@ void verify_take_faults(struct verify *v, const struct model_launch *l, const st
             f->allocation = memory->info[run->faults[i].region].allocation->id;
         if (f->kind == JUDGEMENT_FAULT_OUT_OF_BOUNDS)
             find_landing(v, l, f);
+        if (f->kind == JUDGEMENT_FAULT_UNINITIALISED && !f->allocation)
+            find_source(memory, f);
         if (!f->detail || !f->space) {
             judgement_clear(j);
             verify_not(j, "no-memory", NULL);

@@ -76,6 +76,8 @@ static bool collect_all(struct maker *m, bool everything)
         else if (everything)
             ok = collect(m, a, false, false);
     }
+    for (size_t i = 0; ok && everything && i < m->live->freed_count; i++)
+        ok = collect(m, m->live->freed[i], false, true);
     return ok;
 }
 

@@ -60,7 +60,14 @@ KIT_DEFINES = -DKIT_BUILD='"$(abspath $(B))"' -DKIT_SANITIZER='"$(SHIM_SAN_RUNTI
 $(B)/obj/tests/unit/shim_kit.o $(B)/obj/tests/unit/test_shim_%.o $(B)/obj/tests/unit/test_capture_%.o: CPPFLAGS += $(KIT_DEFINES)
 $(eval $(call unit_test,shim_doors,$(SHIM_KIT)))
 $(eval $(call unit_test,capture_write,$(SHIM_KIT)))
-$(B)/tests/unit/test_shim_doors $(B)/tests/unit/test_capture_write: | $(SHIM) $(STUB) $(STUB_OLD) $(PROBES)
+$(eval $(call unit_test,shim_device,$(SHIM_KIT)))
+$(B)/tests/unit/test_shim_doors $(B)/tests/unit/test_shim_device $(B)/tests/unit/test_capture_write: | $(SHIM) $(STUB) $(STUB_OLD) $(PROBES) $(SOFTGPU)
 $(eval $(call unit_test,shim_alloc_table,$(B)/obj/shim/alloc_table.o))
 $(eval $(call unit_test,shim_ptx_scan,$(B)/obj/shim/ptx_scan.o))
 $(eval $(call unit_test,shim_options,$(B)/obj/shim/options.o))
+
+BENCHES += $(B)/bench/bench_shim
+$(B)/bench/bench_shim: bench/bench_shim.c $(STUB) | $(SHIM)
+	@mkdir -p $(@D)
+	$(call say,CC,$@) $(CC) $(CPPFLAGS) $(CUDA_CPPFLAGS) $(CFLAGS) $(OUR_CFLAGS) -DBENCH_BUILD='"$(abspath $(B))"' -o $@ $< \
+	  -Wl,--no-as-needed $(STUB) -Wl,-rpath,$(abspath $(B))/stub

@@ -1,0 +1,217 @@
+/* What the shim does on the device: redzones, snapshots, times, graph capture, device errors. Against tests/stub, where
+ * looks are copies, and against softgpu, where the check kernel runs. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "tests/unit/shim_kit.h"
+
+#define ON_SOFTGPU "LD_LIBRARY_PATH=" KIT_BUILD "/softgpu"
+
+static bool softgpu_is_there(void)
+{
+    return access(KIT_BUILD "/softgpu/libcuda.so.1", R_OK) == 0;
+}
+
+static uint8_t expected_byte(uint32_t id, uint64_t address)
+{
+    return address & 1 ? (uint8_t)(0x7f | (id >> (address >> 1 & 31) & 1) << 7) : 0xff;
+}
+
+/* `bytes` behind an allocation of 1000 are overwritten: one damage, with place, extent and contents, and a window that
+ * holds the guilty launch and no other. */
+static void check_overrun(const char *const *environment, const char *argument, uint64_t bytes)
+{
+    struct kit_run run;
+    struct kit_capture capture;
+    kit_run(&run, "dlsym", "overrun", argument, environment);
+    assert_true(kit_ok(&run));
+    assert_true(kit_read(&run, "out", &capture));
+    assert_int_equal(kit_count(&capture, CAP_DAMAGE), 1);
+    const struct cap_damage *d = kit_nth(&capture, CAP_DAMAGE, 0);
+    const struct cap_alloc *a = kit_nth(&capture, CAP_ALLOC, 0);
+    const struct cap_launch *innocent = kit_nth(&capture, CAP_LAUNCH, 0), *guilty = kit_nth(&capture, CAP_LAUNCH, 1);
+    assert_int_equal(d->allocation, a->id);
+    assert_int_equal(d->tail, 1);
+    assert_int_equal(d->offset, 1000);
+    assert_int_equal(d->length, bytes);
+    assert_true(a->tail_redzone >= 256 && (a->address + a->bytes + a->tail_redzone) % 256 == 0);
+    assert_true(d->clean_seq > innocent->head.seq && d->clean_seq <= guilty->head.seq);
+    assert_true(d->seen_seq > guilty->head.seq);
+    for (uint64_t i = 0; i < bytes && i < 32; i++) {
+        assert_int_equal(d->found[i], 90);
+        assert_int_equal(d->expected[i], expected_byte(a->id, a->address + 1000 + i));
+    }
+    kit_free(&capture);
+    kit_remove(&run);
+}
+
+static void test_overrun_seen_by_copies(void **state)
+{
+    static const char *const presets[] = {"OPSDEBUG_PRESET=watch", "OPSDEBUG_PRESET=check", "OPSDEBUG_PRESET=deep"};
+    for (int i = 0; i < 3; i++) {
+        const char *const environment[] = {presets[i], NULL};
+        check_overrun(environment, "1", 1);
+        check_overrun(environment, "100", 100);
+    }
+}
+
+static void test_overrun_seen_by_the_kernel(void **state)
+{
+    static const char *const presets[] = {"OPSDEBUG_PRESET=watch", "OPSDEBUG_PRESET=check", "OPSDEBUG_PRESET=deep"};
+    if (!softgpu_is_there())
+        skip();
+    for (int i = 0; i < 3; i++) {
+        const char *const environment[] = {ON_SOFTGPU, presets[i], NULL};
+        check_overrun(environment, "1", 1);
+        check_overrun(environment, "7", 7);
+        check_overrun(environment, "100", 100);
+    }
+}
+
+static void test_no_sentinels_when_switched_off(void **state)
+{
+    const char *const environment[] = {"OPSDEBUG_SENTINELS=off", NULL};
+    struct kit_run run;
+    struct kit_capture capture;
+    kit_run(&run, "direct", "work", "3", environment);
+    assert_true(kit_ok(&run));
+    assert_true(kit_read(&run, "out", &capture));
+    const struct cap_alloc *a = kit_nth(&capture, CAP_ALLOC, 0);
+    assert_int_equal(a->tail_redzone, 0);
+    assert_int_equal(a->head_redzone, 0);
+    assert_int_equal(kit_count(&capture, CAP_CHECKED), 0);
+    kit_free(&capture);
+    kit_remove(&run);
+}
+
+static void test_redzones_are_not_seen_by_the_program(void **state)
+{
+    const char *const environment[] = {"OPSDEBUG_PRESET=deep", NULL};
+    struct kit_run run;
+    kit_run(&run, "direct", "memory-info", NULL, environment);
+    assert_true(kit_ok(&run));
+    kit_remove(&run);
+}
+
+static void check_graph_capture(const char *const *environment)
+{
+    struct kit_run run;
+    struct kit_capture capture;
+    kit_run(&run, "dlsym", "capture", NULL, environment);
+    assert_true(kit_ok(&run));
+    assert_true(kit_read(&run, "out", &capture));
+    assert_int_equal(kit_count(&capture, CAP_LAUNCH), 141);
+    const struct cap_launch *l;
+    unsigned capturing = 0;
+    for (size_t i = 0; (l = kit_nth(&capture, CAP_LAUNCH, i)); i++)
+        capturing += (l->flags & CAP_LAUNCH_CAPTURING) != 0;
+    assert_int_equal(capturing, 70);
+    kit_free(&capture);
+    kit_remove(&run);
+}
+
+static void test_nothing_of_ours_in_a_stream_capture(void **state)
+{
+    static const char *const presets[] = {"OPSDEBUG_PRESET=watch", "OPSDEBUG_PRESET=check", "OPSDEBUG_PRESET=deep"};
+    for (int i = 0; i < 3; i++) {
+        const char *const environment[] = {presets[i], NULL};
+        check_graph_capture(environment);
+    }
+}
+
+static void test_device_error_leaves_launches_and_inputs(void **state)
+{
+    const char *const environment[] = {"STUB_FAULT_AFTER=5", "OPSDEBUG_PRESET=deep", NULL};
+    struct kit_run run;
+    struct kit_capture capture;
+    kit_run(&run, "direct", "fault", NULL, environment);
+    assert_true(kit_ok(&run)); /* every error reached the program */
+    assert_true(kit_read(&run, "out", &capture));
+    assert_int_equal(kit_count(&capture, CAP_LAUNCH), 10);
+    assert_int_equal(kit_count(&capture, CAP_ERROR), 6);
+    assert_int_equal(kit_count(&capture, CAP_SNAPSHOT), 10 - 1); /* five launches, the last without its outputs */
+    const struct cap_launch *failed = kit_nth(&capture, CAP_LAUNCH, 5);
+    assert_int_equal(failed->outcome, CAP_LAUNCH_FAILED);
+    assert_true(kit_note(&capture, "device error"));
+    kit_free(&capture);
+    kit_remove(&run);
+}
+
+static void test_times_of_launches(void **state)
+{
+    struct kit_run run;
+    struct kit_capture capture;
+    kit_run(&run, "direct", "work", "100", NULL);
+    assert_true(kit_ok(&run));
+    assert_true(kit_read(&run, "out", &capture));
+    const struct cap_times *t;
+    unsigned times = 0;
+    for (size_t i = 0; (t = kit_nth(&capture, CAP_TIMES, i)); i++) {
+        assert_int_equal(t->source, CAP_TIME_EVENTS);
+        assert_int_equal(t->head.size, (sizeof *t + t->count * sizeof(struct cap_time) + 7) / 8 * 8);
+        times += t->count;
+    }
+    assert_int_equal(times, 100);
+    kit_free(&capture);
+    kit_remove(&run);
+}
+
+static void test_snapshot_filter_and_budget(void **state)
+{
+    static const struct {
+        const char *setting;
+        size_t snapshots;
+    } cases[] = {
+        {"OPSDEBUG_SNAPSHOTS=none", 0},      {"OPSDEBUG_SNAPSHOTS=first=3", 6}, {"OPSDEBUG_SNAPSHOTS=all", 20},
+        {"OPSDEBUG_KERNEL=nothing_like", 0}, {"OPSDEBUG_KERNEL=no+p", 4},       {"OPSDEBUG_LAUNCH_SKIP=9", 2},
+        {"OPSDEBUG_LAUNCH_COUNT=1", 2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *const environment[] = {cases[i].setting, NULL};
+        struct kit_run run;
+        struct kit_capture capture;
+        kit_run(&run, "direct", "work", "10", environment);
+        assert_true(kit_ok(&run));
+        assert_true(kit_read(&run, "out", &capture));
+        assert_int_equal(kit_count(&capture, CAP_SNAPSHOT), cases[i].snapshots);
+        kit_free(&capture);
+        kit_remove(&run);
+    }
+}
+
+static void test_snapshot_over_budget_is_told(void **state)
+{
+    const char *const environment[] = {"OPSDEBUG_SNAPSHOTS=all", "OPSDEBUG_SNAPSHOT_BUDGET=5000",
+                                       "OPSDEBUG_PRESET=deep", NULL};
+    struct kit_run run;
+    struct kit_capture capture;
+    kit_run(&run, "direct", "work", "10", environment);
+    assert_true(kit_ok(&run));
+    assert_true(kit_read(&run, "out", &capture));
+    assert_int_equal(kit_count(&capture, CAP_SNAPSHOT), 5);
+    const struct cap_launch *last = kit_nth(&capture, CAP_LAUNCH, 9);
+    assert_int_equal(last->flags, CAP_LAUNCH_BUDGET);
+    kit_free(&capture);
+    kit_remove(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_overrun_seen_by_copies),
+        cmocka_unit_test(test_overrun_seen_by_the_kernel),
+        cmocka_unit_test(test_no_sentinels_when_switched_off),
+        cmocka_unit_test(test_redzones_are_not_seen_by_the_program),
+        cmocka_unit_test(test_nothing_of_ours_in_a_stream_capture),
+        cmocka_unit_test(test_device_error_leaves_launches_and_inputs),
+        cmocka_unit_test(test_times_of_launches),
+        cmocka_unit_test(test_snapshot_filter_and_budget),
+        cmocka_unit_test(test_snapshot_over_budget_is_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -208,8 +208,23 @@ CUresult memory_alloc_host(struct context *context, uint64_t bytes, enum memory_
     return CUDA_SUCCESS;
 }
 
+/* Whether the host has something mapped in all of these pages. */
+static bool host_has(uint64_t address, uint64_t bytes)
+{
+    unsigned char resident[256];
+    uint64_t end = (address + bytes + HOST_PAGE - 1) / HOST_PAGE * HOST_PAGE;
+    for (uint64_t at = address / HOST_PAGE * HOST_PAGE; at < end; at += sizeof resident * HOST_PAGE) {
+        uint64_t n = end - at < sizeof resident * HOST_PAGE ? end - at : sizeof resident * HOST_PAGE;
+        if (mincore((void *)(uintptr_t)at, n, resident) != 0)
+            return false;
+    }
+    return true;
+}
+
 CUresult memory_register(struct context *context, void *pointer, uint64_t bytes, uint32_t flags)
 {
+    if (!host_has((uintptr_t)pointer, bytes))
+        return CUDA_ERROR_INVALID_VALUE;
     struct allocation a = {.address = (uintptr_t)pointer,
                            .bytes = bytes,
                            .span = bytes,

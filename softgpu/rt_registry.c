@@ -47,8 +47,21 @@ void __cudaRegisterManagedVar(void **handle, void **hostVarPtrAddress, char *dev
 char __cudaInitModule(void **handle);
 cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *function);
 
+/* A forked child unregisters at its exit, perhaps while a thread that is not there held the lock. */
+static void fresh_lock(void)
+{
+    pthread_mutex_init(&lock, NULL);
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, fresh_lock);
+}
+
 EXPORT void **__cudaRegisterFatBinary(void *fatCubin)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
     struct binary *b = calloc(1, sizeof *b);
     if (b)
         b->wrapper = fatCubin;

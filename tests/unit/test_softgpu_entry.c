@@ -79,6 +79,48 @@ static void test_export_tables_are_refused(void **state)
     assert_int_not_equal(cuGetExportTable(&table, &id), CUDA_SUCCESS);
 }
 
+/* Every function that the header declares, called with nothing but zeros, comes back. In a process of its own, since
+ * some of them reset what others need. */
+static int call_all_with_zeros(void)
+{
+    typedef CUresult (*any)(size_t, size_t, size_t, size_t, size_t, size_t, size_t, size_t, size_t, size_t, size_t,
+                            size_t);
+    static const char *const names[] = {
+#define NAME(name) #name,
+#include "softgpu/driver_names.h"
+    };
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    int missing = 0;
+    for (int round = 0; round < 2; round++) { /* before initialisation and after */
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+            any function;
+            void *symbol = dlsym(library, names[i]);
+            memcpy(&function, &symbol, sizeof function);
+            if (symbol)
+                function(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+            else
+                missing++;
+            if (round && use_primary_context(NULL))
+                return 2;
+        }
+        if (use_primary_context(NULL))
+            return 2;
+    }
+    return missing ? 3 : 0;
+}
+
+static void test_all_functions_take_zeros(void **state)
+{
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        execl("/proc/self/exe", "test", "--zeros", NULL);
+        _exit(9);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
 /* ---- what is missing says so ------------------------------------------------------------------------------------ */
 
 /* In a child with SOFTGPU_LOG set: configuration is read once per process. */
@@ -280,6 +322,8 @@ int main(int argc, char **argv)
 {
     if (argc > 1 && !strcmp(argv[1], "--unsupported"))
         return call_unsupported();
+    if (argc > 1 && !strcmp(argv[1], "--zeros"))
+        return call_all_with_zeros();
     if (argc > 1 && !strcmp(argv[1], "--before-init"))
         return call_before_init();
     const struct CMUnitTest tests[] = {
@@ -287,6 +331,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_get_proc_address_refuses),
         cmocka_unit_test(test_get_proc_address_types),
         cmocka_unit_test(test_export_tables_are_refused),
+        cmocka_unit_test(test_all_functions_take_zeros),
         cmocka_unit_test(test_unsupported_is_logged),
         cmocka_unit_test(test_before_init),
         cmocka_unit_test(test_error_names),

@@ -408,8 +408,44 @@ static void test_unsupported_says_so(void **state)
     fails(cudaErrorNotSupported, cudaGetLastError());
 }
 
-int main(void)
+/* As in test_softgpu_entry.c, for the runtime's functions. */
+static int call_all_with_zeros(void)
 {
+    typedef cudaError_t (*any)(size_t, size_t, size_t, size_t, size_t, size_t, size_t, size_t, size_t, size_t);
+    static const char *const names[] = {
+#define NAME(name) #name,
+#include "softgpu/runtime_names.h"
+    };
+    void *library = dlopen("libcudart.so.13", RTLD_NOW | RTLD_NOLOAD);
+    int missing = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        any function;
+        void *symbol = dlsym(library, names[i]);
+        memcpy(&function, &symbol, sizeof function);
+        if (symbol)
+            function(0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+        else
+            missing++;
+    }
+    return missing ? 3 : 0;
+}
+
+static void test_all_functions_take_zeros(void **state)
+{
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        execl("/proc/self/exe", "test", "--zeros", NULL);
+        _exit(9);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && !strcmp(argv[1], "--zeros"))
+        return call_all_with_zeros();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_launch_like_the_compiler),
         cmocka_unit_test(test_launch_by_function_and_by_kernel),
@@ -426,6 +462,7 @@ int main(void)
         cmocka_unit_test(test_errors_have_names),
         cmocka_unit_test(test_driver_entry_points),
         cmocka_unit_test(test_unsupported_says_so),
+        cmocka_unit_test(test_all_functions_take_zeros),
         cmocka_unit_test(test_fault_is_sticky_until_reset),
     };
     return cmocka_run_group_tests(tests, register_binary, unregister_binary);

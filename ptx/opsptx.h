@@ -1,7 +1,7 @@
 /* opsptx.h - PTX text in, execution on the CPU out. The only public header of libopsptx.a.
  *
- * What it is for: run a CUDA kernel from its PTX, exactly as the PTX ISA defines it, on a machine without a GPU; and, in
- * checked mode, judge every memory access on the way. It knows nothing of captures and nothing of the CUDA API.
+ * What it is for: run a CUDA kernel from its PTX, exactly as the PTX ISA defines it, on a machine without a GPU; and,
+ * in checked mode, judge every memory access on the way. It knows nothing of captures and nothing of the CUDA API.
  *
  * The life of a kernel here:
  *     ptx_module_load()     text -> immutable module (parsed, resolved, lowered); may be shared by threads
@@ -10,10 +10,10 @@
  *     ptx_run()             one grid, run to its end on the calling thread (or `options.workers` threads)
  * There are no globals: any number of modules and launches may be active at once.
  *
- * Memory. Device addresses are 64-bit integers and unrelated to host pointers. The caller describes global memory as ranges;
- * every access is checked to lie inside one range, which is found by binary search in `ranges`, or, when `find` is set, by
- * that call. The .shared, .local and .param spaces belong to the executor; as generic addresses they live in the windows
- * below, which no range may touch. .const variables are ordinary device memory of the caller.
+ * Memory. Device addresses are 64-bit integers and unrelated to host pointers. The caller describes global memory as
+ * ranges; every access is checked to lie inside one range, which is found by binary search in `ranges`, or, when `find`
+ * is set, by that call. The .shared, .local and .param spaces belong to the executor; as generic addresses they live in
+ * the windows below, which no range may touch. .const variables are ordinary device memory of the caller.
  */
 #ifndef OPSPTX_H
 #define OPSPTX_H
@@ -26,24 +26,26 @@
 
 /* Generic-address windows, 4 GiB each. */
 #define PTX_SHARED_WINDOW UINT64_C(0x00fe000000000000)
-#define PTX_LOCAL_WINDOW UINT64_C(0x00fd000000000000)
-#define PTX_PARAM_WINDOW UINT64_C(0x00fc000000000000)
-#define PTX_CODE_WINDOW UINT64_C(0x00fb000000000000) /* addresses of functions */
+#define PTX_LOCAL_WINDOW  UINT64_C(0x00fd000000000000)
+#define PTX_PARAM_WINDOW  UINT64_C(0x00fc000000000000)
+#define PTX_CODE_WINDOW   UINT64_C(0x00fb000000000000) /* addresses of functions */
 
 /* ---- modules ---------------------------------------------------------------------------------------------------- */
 
 struct ptx_module;
 
-/* Parses and lowers `bytes` bytes of PTX (a trailing NUL is allowed). `name` is used in messages only and copied. On failure
- * *out is NULL and *diag (never NULL) says what, where (line, column, caret excerpt) and what was expected. Every instruction
- * that the executor cannot run is refused here (STATUS_NOT_SUPPORTED, its name in diag->text), never at run time. */
-enum status ptx_module_load(const char *text, size_t bytes, const char *name, struct ptx_module **out, struct diag *diag);
+/* Parses and lowers `bytes` bytes of PTX (a trailing NUL is allowed). `name` is used in messages only and copied. On
+ * failure *out is NULL and *diag (never NULL) says what, where (line, column, caret excerpt) and what was expected.
+ * Every instruction that the executor cannot run is refused here (STATUS_NOT_SUPPORTED, its name in diag->text), never
+ * at run time. */
+enum status ptx_module_load(const char *text, size_t bytes, const char *name, struct ptx_module **out,
+                            struct diag *diag);
 void ptx_module_free(struct ptx_module *module); /* NULL is fine; no launch may be using it */
 
 struct ptx_version {
-    unsigned major, minor;   /* .version */
-    unsigned target;         /* 75 for sm_75 */
-    unsigned address_size;   /* 64 */
+    unsigned major, minor; /* .version */
+    unsigned target;       /* 75 for sm_75 */
+    unsigned address_size; /* 64 */
 };
 struct ptx_version ptx_module_version(const struct ptx_module *module);
 
@@ -53,7 +55,7 @@ struct ptx_param {
     uint32_t offset, size, align; /* bytes within the packed parameter buffer */
 };
 struct ptx_kernel {
-    const char *name;             /* as in the PTX (mangled) */
+    const char *name; /* as in the PTX (mangled) */
     const struct ptx_param *params;
     uint32_t param_count, param_bytes;
     uint32_t static_shared_bytes; /* module- and function-scope .shared that the entry can reach */
@@ -73,24 +75,27 @@ struct ptx_variable {
     const char *name;
     uint64_t size;
     uint32_t align;
-    bool constant;    /* .const */
-    bool external;    /* .extern without a definition here: the caller must find the address elsewhere */
-    bool managed;     /* .attribute(.managed) */
+    bool constant; /* .const */
+    bool external; /* .extern without a definition here: the caller must find the address elsewhere */
+    bool managed;  /* .attribute(.managed) */
 };
 size_t ptx_module_variable_count(const struct ptx_module *module);
 const struct ptx_variable *ptx_module_variable(const struct ptx_module *module, size_t index);
-/* Writes the initial contents (zeros where none are given) of variable `index` to `out` (`size` bytes). `addresses` holds the
- * device address of every variable, by index; initialisers that name other variables or functions need them. */
-enum status ptx_module_variable_init(const struct ptx_module *module, size_t index, const uint64_t *addresses, void *out);
+/* Writes the initial contents (zeros where none are given) of variable `index` to `out` (`size` bytes). `addresses`
+ * holds the device address of every variable, by index; initialisers that name other variables or functions need them.
+ */
+enum status ptx_module_variable_init(const struct ptx_module *module, size_t index, const uint64_t *addresses,
+                                     void *out);
 
 /* Source position of an instruction, from .loc and .file; strings live as long as the module, NULL where unknown. */
 struct ptx_source {
-    const char *file, *function; /* `function`: from `function_name` of .loc for inlined code, else the enclosing PTX function */
+    const char *file,
+        *function; /* `function`: from `function_name` of .loc for inlined code, else the enclosing PTX function */
     uint32_t line, column;
     uint32_t ptx_line;
 };
-/* The position of the instruction at PTX line `ptx_line`: frames[0] innermost, then each `inlined_at` caller. Returns the
- * number of frames written, at most `max`. */
+/* The position of the instruction at PTX line `ptx_line`: frames[0] innermost, then each `inlined_at` caller. Returns
+ * the number of frames written, at most `max`. */
 size_t ptx_module_source(const struct ptx_module *module, uint32_t ptx_line, struct ptx_source *frames, size_t max);
 
 /* ---- memory ----------------------------------------------------------------------------------------------------- */
@@ -104,16 +109,32 @@ struct ptx_range {
     void *host;              /* backing memory, `bytes` long */
     uint32_t id, flags;      /* id: the caller's, returned in faults */
     /* One bit per byte (bit k of byte k/8 from the range's start), each NULL or (bytes + 7) / 8 long: */
-    uint8_t *written;        /* out: set by every store, atomic or reduction of this launch */
-    uint8_t *read;           /* out: set by every load of a byte that this launch had not written before */
-    const uint8_t *valid;    /* in, checked mode: bytes that were ever written before this launch; others are uninitialised */
+    uint8_t *written; /* out: set by every store, atomic or reduction of this launch */
+    uint8_t *read;    /* out: set by every load of a byte that this launch had not written before */
+    /* Shadow mode: NULL, or one entry per two bytes, (bytes + 1) / 2 long, zeroed by the caller: set by every
+     * floating-point store, cleared to kind NONE by any other. A load takes the entry when its kind fits, else the
+     * loaded value itself. */
+    struct ptx_shadow_value *shadow;
+    const uint8_t
+        *valid; /* in, checked mode: bytes that were ever written before this launch; others are uninitialised */
+};
+
+/* Shadow mode: what is known of one stored value beside its bits. `wide` is the value that the same control flow gives
+ * when every floating-point operation is done in fp64 on the operands' shadows. */
+enum ptx_shadow_kind { PTX_SHADOW_NONE, PTX_SHADOW_F16, PTX_SHADOW_BF16, PTX_SHADOW_F32, PTX_SHADOW_F64 };
+struct ptx_shadow_value {
+    double wide;
+    uint32_t origin; /* PTX line of the instruction that contributed most of the present error, or that made the NaN; 0:
+                        none */
+    uint32_t depth : 24; /* floating-point operations on the longest path from an input, saturating */
+    uint32_t kind : 8;   /* enum ptx_shadow_kind of the value whose first byte is here */
 };
 
 struct ptx_memory {
     const struct ptx_range *ranges; /* sorted by address, not overlapping */
     size_t range_count;
-    /* Optional, asked when `ranges` has no match: fills *range and returns true when `address` is mapped. Called from the
-     * launching threads; what it returned must stay mapped until the launch ends. */
+    /* Optional, asked when `ranges` has no match: fills *range and returns true when `address` is mapped. Called from
+     * the launching threads; what it returned must stay mapped until the launch ends. */
     bool (*find)(void *context, uint64_t address, struct ptx_range *range);
     void *context;
 };
@@ -122,23 +143,23 @@ struct ptx_memory {
 
 enum ptx_fault_kind {
     PTX_FAULT_NONE,
-    PTX_FAULT_OUT_OF_BOUNDS,   /* no range holds all the bytes */
+    PTX_FAULT_OUT_OF_BOUNDS, /* no range holds all the bytes */
     PTX_FAULT_MISALIGNED,
-    PTX_FAULT_READ_ONLY,       /* store to .const or to a read-only range */
-    PTX_FAULT_FREED,           /* checked mode */
-    PTX_FAULT_UNINITIALISED,   /* checked mode */
-    PTX_FAULT_SHARED_RACE,     /* checked mode; `other` is the earlier access */
-    PTX_FAULT_GLOBAL_RACE,     /* checked mode; likewise */
-    PTX_FAULT_BARRIER,         /* threads of a block wait at different barriers, or some left: nobody can go on */
-    PTX_FAULT_TRAP,            /* trap, or brkpt */
-    PTX_FAULT_ASSERT,          /* __assertfail; the text went to `print` */
-    PTX_FAULT_BAD_CALL,        /* indirect call or branch to no function */
-    PTX_FAULT_STACK,           /* recursion too deep, .local exhausted */
+    PTX_FAULT_READ_ONLY,     /* store to .const or to a read-only range */
+    PTX_FAULT_FREED,         /* checked mode */
+    PTX_FAULT_UNINITIALISED, /* checked mode */
+    PTX_FAULT_SHARED_RACE,   /* checked mode; `other` is the earlier access */
+    PTX_FAULT_GLOBAL_RACE,   /* checked mode; likewise */
+    PTX_FAULT_BARRIER,       /* threads of a block wait at different barriers, or some left: nobody can go on */
+    PTX_FAULT_TRAP,          /* trap, or brkpt */
+    PTX_FAULT_ASSERT,        /* __assertfail; the text went to `print` */
+    PTX_FAULT_BAD_CALL,      /* indirect call or branch to no function */
+    PTX_FAULT_STACK,         /* recursion too deep, .local exhausted */
 };
 enum ptx_space { PTX_SPACE_GLOBAL, PTX_SPACE_SHARED, PTX_SPACE_LOCAL, PTX_SPACE_CONST, PTX_SPACE_PARAM };
 
 struct ptx_access {
-    uint32_t ptx_line;        /* resolve with ptx_module_source() */
+    uint32_t ptx_line; /* resolve with ptx_module_source() */
     uint32_t block[3], thread[3];
     bool write, atomic;
 };
@@ -146,17 +167,34 @@ struct ptx_fault {
     enum ptx_fault_kind kind;
     enum ptx_space space;
     struct ptx_access access, other; /* other.ptx_line is 0 when there is none */
-    uint64_t address;         /* as accessed; offsets within the window for shared and local */
+    uint64_t address;                /* as accessed; offsets within the window for shared and local */
     uint32_t bytes;
     /* The range that the bytes belong to, or, when out of bounds, the one that the address was most likely meant for:
      * the range its base pointer pointed into when that is known (provenance), else the nearest one. */
     bool has_range;
-    bool provenance;          /* range_id comes from the pointer's origin, not from distance */
+    bool provenance; /* range_id comes from the pointer's origin, not from distance */
     uint32_t range_id;
-    int64_t offset;           /* address - range.address; >= range bytes: past the end; < 0: before the start */
-    uint64_t count;           /* how often this (kind, instruction, range) occurred, all threads */
-    bool same_value;          /* races of writes: the later one stored what was there already */
-    uint64_t threads;         /* by how many accesses of distinct threads, at most `count`; 0 when not counted */
+    int64_t offset;   /* address - range.address; >= range bytes: past the end; < 0: before the start */
+    uint64_t count;   /* how often this (kind, instruction, range) occurred, all threads */
+    bool same_value;  /* races of writes: the later one stored what was there already */
+    uint64_t threads; /* by how many accesses of distinct threads, at most `count`; 0 when not counted */
+};
+
+/* ---- numbers ---- */
+
+enum ptx_number_kind {
+    PTX_NUMBER_NAN,       /* a NaN from operands none of which is NaN */
+    PTX_NUMBER_INF,       /* an infinity from finite operands */
+    PTX_NUMBER_AMPLIFIED, /* the result's relative error is far above its operands': cancellation */
+};
+struct ptx_number_event { /* one per (kind, instruction); ordered by (ptx_line, kind) */
+    enum ptx_number_kind kind;
+    struct ptx_access access; /* the first time; write and atomic mean nothing */
+    uint32_t operand_count;
+    double operands[3], operands_wide[3]; /* the first time; for AMPLIFIED the worst time */
+    double result, result_wide;
+    double error_in, error_out; /* AMPLIFIED: relative errors of the worst operand and of the result, the worst time */
+    uint64_t count;
 };
 
 /* ---- execution -------------------------------------------------------------------------------------------------- */
@@ -174,29 +212,40 @@ struct ptx_launch {
     const struct ptx_kernel *kernel;
     uint32_t grid[3], block[3];
     uint32_t dynamic_shared_bytes;
-    const void *params;             /* packed, kernel->param_bytes long */
-    const uint64_t *variables;      /* device address per module variable, by index; NULL when there are none */
+    const void *params;        /* packed, kernel->param_bytes long */
+    const uint64_t *variables; /* device address per module variable, by index; NULL when there are none */
     const struct ptx_memory *memory;
-    bool cooperative;               /* all blocks are resident together; grid sync works */
+    bool cooperative; /* all blocks are resident together; grid sync works */
 
     /* Options; all zero is: device-like, one worker, in order. */
-    bool checked;                   /* record faults and go on: a bad load yields 0, a bad store is dropped */
-    uint32_t fault_limit;           /* distinct faults kept; 0 means 64 */
-    uint64_t seed;                  /* 0: blocks and warps in order; else a seeded order */
-    uint32_t workers;               /* threads for blocks; 0 or 1: on the calling thread only */
-    uint64_t instruction_limit;     /* thread instructions; 0: none. Reached: STATUS_LIMIT */
-    const atomic_bool *cancel;      /* becomes true: STATUS_CANCELLED soon after */
+    bool checked;         /* record faults and go on: a bad load yields 0, a bad store is dropped */
+    uint32_t fault_limit; /* distinct faults kept; 0 means 64 */
+    /* Shadow mode, not together with `checked`: fp64 beside every float. Memory faults as in checked mode: a bad load
+     * yields 0, a bad store is dropped, nothing is reported. */
+    bool shadow;
+    /* Not 0: every float loaded from a range without a shadow entry is taken as off by up to half a unit in its last
+     * place, by a hash of its address and this seed (its bits stay). Comparing `wide` of two runs gives the
+     * conditioning of the problem itself, which no algorithm can beat. */
+    uint64_t perturbation;
+    uint64_t seed;              /* 0: blocks and warps in order; else a seeded order */
+    uint32_t workers;           /* threads for blocks; 0 or 1: on the calling thread only */
+    uint64_t instruction_limit; /* thread instructions; 0: none. Reached: STATUS_LIMIT */
+    const atomic_bool *cancel;  /* becomes true: STATUS_CANCELLED soon after */
     void (*print)(void *context, const char *text, size_t bytes); /* device printf and assert text; NULL drops it */
     void *print_context;
-    uint64_t launch_id;             /* %gridid */
-    uint32_t sm_count;              /* %nsmid; 0 means 1 */
+    uint64_t launch_id; /* %gridid */
+    uint32_t sm_count;  /* %nsmid; 0 means 1 */
 };
 
 struct ptx_result {
-    enum status status;      /* OK; FAULT (unchecked: `faults[0]` ended the launch); LIMIT; CANCELLED; NO_MEMORY; BAD_INPUT */
-    struct ptx_fault *faults; /* owned; free with ptx_result_free(); ordered by (ptx_line, kind, range), deterministic */
+    enum status
+        status; /* OK; FAULT (unchecked: `faults[0]` ended the launch); LIMIT; CANCELLED; NO_MEMORY; BAD_INPUT */
+    struct ptx_fault
+        *faults; /* owned; free with ptx_result_free(); ordered by (ptx_line, kind, range), deterministic */
     size_t fault_count;
-    uint64_t faults_dropped; /* distinct ones above fault_limit */
+    uint64_t faults_dropped;         /* distinct ones above fault_limit */
+    struct ptx_number_event *events; /* shadow mode; owned likewise */
+    size_t event_count;
     struct ptx_counts counts;
 };
 

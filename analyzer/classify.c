@@ -20,6 +20,7 @@ void classify(const struct model *m, const struct judgements *js, struct symbols
 {
     /* Faults first: the other signals look for a fault that explains them before they speak for themselves. */
     classify_faults(m, js, symbols, out);
+    classify_copies(m, symbols, out);
     classify_damage(m, js, symbols, out);
     classify_errors(m, js, symbols, out);
     classify_frees(m, symbols, out);

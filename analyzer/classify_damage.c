@@ -119,47 +119,17 @@ static void finish_new(const struct damage_case *c, struct finding *f, const cha
     add_sentinel(c, f);
 }
 
-/* A host call that wrote there: the place is where the program made it. */
+/* A copy or memset that left this allocation has been found from its record; the damage is its trace. */
 static bool join_copy(const struct damage_case *c)
 {
-    uint64_t from = c->allocation->address + (uint64_t)c->record->offset;
-    for (size_t i = 0; i < c->model->capture->record_count; i++) {
-        const struct cap_head *h = c->model->capture->records[i];
-        uint64_t target, end;
-        uint32_t stack;
-        if (h->seq < c->record->clean_seq || h->seq >= c->record->seen_seq)
-            continue;
-        if (h->type == CAP_COPY) {
-            const struct cap_copy *copy = (const void *)h;
-            if (!copy->width || !copy->height || !copy->depth || copy->kind == CAP_COPY_ARRAY)
-                continue;
-            target = copy->target;
-            end = target + (copy->height - 1) * copy->target_pitch + (copy->depth - 1) * copy->target_slice_pitch +
-                  copy->width;
-            stack = copy->stack;
-        } else if (h->type == CAP_SET) {
-            const struct cap_set *set = (const void *)h;
-            if (!set->width || !set->height)
-                continue;
-            target = set->target;
-            end = target + (set->height - 1) * set->pitch + set->width;
-            stack = set->stack;
-        } else {
-            continue;
-        }
-        if (from < target || from >= end)
-            continue;
-        struct finding *f = new_finding(c, 0.95, 0);
-        if (!f)
+    for (size_t i = 0; i < c->out->count; i++) {
+        struct finding *f = &c->out->items[i];
+        if (f->class == FINDING_OUT_OF_BOUNDS_WRITE && !f->launch && f->ptx_line == 0 &&
+            f->allocation == c->allocation->id && c->record->tail) {
+            add_sentinel(c, f);
+            f->confidence = 0.99;
             return true;
-        const struct symbol_stack *s = symbols_stack(c->symbols, stack);
-        if (s->own < s->count) {
-            f->file = strdup(s->frames[s->own].file);
-            f->function = s->frames[s->own].function ? strdup(s->frames[s->own].function) : NULL;
-            f->line = s->frames[s->own].line;
         }
-        finish_new(c, f, h->type == CAP_COPY ? " by a copy" : " by a memset");
-        return true;
     }
     return false;
 }

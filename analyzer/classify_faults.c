@@ -177,8 +177,11 @@ static void add_evidence(const struct model *m, const struct judgement_fault *f,
     char times[64] = "";
     if (f->count > 1)
         snprintf(times, sizeof times, ", %" PRIu64 " accesses in all", f->count);
-    finding_evidence(out, "re-execution", "%s %s of %u bytes at %s by %s%s", f->space, a->write ? "store" : "load",
-                     f->bytes, place, who, times);
+    if (f->bytes)
+        finding_evidence(out, "re-execution", "%s %s of %u bytes at %s by %s%s", f->space, a->write ? "store" : "load",
+                         f->bytes, place, who, times);
+    else
+        finding_evidence(out, "re-execution", "%s at %s by %s%s", f->detail, place, who, times);
     for (size_t i = 1; i < a->frame_count; i++) {
         char *function = a->frames[i].function ? name_short(a->frames[i].function) : NULL;
         if (a->frames[i].file)

@@ -78,6 +78,7 @@ void classify_damage(const struct model *model, const struct judgements *judgeme
                      struct findings *out);
 void classify_errors(const struct model *model, const struct judgements *judgements, struct symbols *symbols,
                      struct findings *out);
+void classify_copies(const struct model *model, struct symbols *symbols, struct findings *out);
 void classify_frees(const struct model *model, struct symbols *symbols, struct findings *out);
 
 #endif

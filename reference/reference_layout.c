@@ -183,10 +183,13 @@ bool layout_translate(const struct layout *l, struct ptx_fault *f, size_t *regio
         return true;
     }
     uint64_t slot = f->address >> SLOT_SHIFT;
-    if (slot < FIRST_SLOT || slot - FIRST_SLOT >= launch->region_count || !reached(launch, (size_t)slot - FIRST_SLOT)) {
-        /* An own variable's slot is fine; anything else is an address from elsewhere. */
-        uint64_t variables = ptx_module_variable_count(reference_module_ptx(launch->module));
-        return slot >= FIRST_SLOT + launch->region_count && slot - FIRST_SLOT - launch->region_count < variables;
+    if (f->provenance && f->has_range && f->range_id < launch->region_count) {
+        slot = f->range_id + FIRST_SLOT; /* however far it went */
+    } else if (slot < FIRST_SLOT || slot - FIRST_SLOT >= launch->region_count ||
+               !reached(launch, (size_t)slot - FIRST_SLOT)) {
+        /* A variable of our own, or an address from elsewhere. */
+        return f->has_range && f->range_id == UINT32_MAX &&
+               (f->provenance || slot >= FIRST_SLOT + launch->region_count);
     }
     size_t i = (size_t)slot - FIRST_SLOT;
     *region = i;

@@ -98,17 +98,63 @@ static void test_damage_window(void **state)
     bench_end(&b);
 }
 
-static void test_damage_by_a_memset(void **state)
+static void test_memset_past_the_end(void **state)
 {
     struct bench b;
     bench_start(&b);
     uint64_t launch = bench_launch(&b, 0x10000);
     capture_make_set(&b.make, 0x10000, 260);
+    capture_make_set(&b.make, 0x10000, 260);
     capture_make_damage(&b.make, b.allocation, 256, 4, launch, launch + 2);
     struct findings *f = bench_classify(&b);
     assert_int_equal(f->count, 1);
+    assert_int_equal(f->items[0].class, FINDING_OUT_OF_BOUNDS_WRITE);
     assert_int_equal(f->items[0].launch, 0);
-    assert_non_null(strstr(f->items[0].summary, "by a memset"));
+    assert_non_null(strstr(f->items[0].summary, "4 bytes written past the end of allocation 1 by a memset"));
+    assert_true(f->items[0].confidence > 0.98);
+    bench_end(&b);
+}
+
+static void test_copies_past_the_end(void **state)
+{
+    struct bench b;
+    bench_start(&b);
+    capture_make_copy_in(&b.make, 0x10080, 129);
+    struct cap_copy out = {.head.type = CAP_COPY,
+                           .target = 0x1000,
+                           .source = 0x10000,
+                           .width = 16,
+                           .height = 17,
+                           .depth = 1,
+                           .source_pitch = 16,
+                           .kind = CAP_COPY_DTOH};
+    capture_make_record(&b.make, &out, sizeof out, NULL, 0);
+    struct findings *f = bench_classify(&b);
+    assert_int_equal(f->count, 2);
+    assert_int_equal(f->items[0].class, FINDING_OUT_OF_BOUNDS_WRITE);
+    assert_int_equal(f->items[1].class, FINDING_OUT_OF_BOUNDS_READ);
+    bench_end(&b);
+}
+
+static void test_copies_inside(void **state)
+{
+    struct bench b;
+    bench_start(&b);
+    capture_make_set(&b.make, 0x10000, 256);
+    capture_make_copy_in(&b.make, 0x10080, 128);
+    struct cap_copy out = {.head.type = CAP_COPY,
+                           .target = 0x1000,
+                           .source = 0x10000,
+                           .width = 8,
+                           .height = 16,
+                           .depth = 1,
+                           .source_pitch = 16,
+                           .kind = CAP_COPY_DTOH};
+    capture_make_record(&b.make, &out, sizeof out, NULL, 0);
+    out.source_pitch = 32; /* refused by the driver */
+    out.result = 1;
+    capture_make_record(&b.make, &out, sizeof out, NULL, 0);
+    assert_int_equal(bench_classify(&b)->count, 0);
     bench_end(&b);
 }
 
@@ -295,7 +341,9 @@ int main(void)
         cmocka_unit_test(test_damage_one_launch),
         cmocka_unit_test(test_damage_only_one_reaches),
         cmocka_unit_test(test_damage_window),
-        cmocka_unit_test(test_damage_by_a_memset),
+        cmocka_unit_test(test_memset_past_the_end),
+        cmocka_unit_test(test_copies_past_the_end),
+        cmocka_unit_test(test_copies_inside),
         cmocka_unit_test(test_damage_twice_is_one),
         cmocka_unit_test(test_error_refused_launch),
         cmocka_unit_test(test_error_sticky_once),

@@ -7,3 +7,9 @@ PTX_KIT = $(B)/obj/tests/unit/ptx_kit.o
 $(eval $(call unit_test,ptx_integer,$(PTX_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_float,$(PTX_KIT) $(PTX),-lmpfr -lgmp))
 $(eval $(call unit_test,ptx_check,$(PTX_KIT) $(PTX)))
+
+BENCHES += $(B)/bench/bench_ptx
+$(B)/bench/bench_ptx: $(B)/obj/bench/bench_ptx.o $(PTX)
+	@mkdir -p $(@D)
+	$(call say,LD,$@) $(CC) $(SAN) -o $@ $^ -lm -lpthread
+$(eval $(call unit_test,ptx_control,$(PTX_KIT) $(PTX)))

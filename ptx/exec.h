@@ -29,7 +29,8 @@ struct range_cache {
     uint64_t base, span;
     uint8_t *host;
     const struct ptx_range *range; /* NULL: not a caller's range */
-    bool writable, tracked;        /* tracked: has bitmaps to keep */
+    uint32_t number;               /* of the range */
+    bool tracked;                  /* has bitmaps to keep */
 };
 
 /* Checked mode: what is known of a slot's value beside the value. */
@@ -76,6 +77,8 @@ struct block {
     struct thread *threads;
     uint32_t thread_count, live;
     struct barrier barriers[BARRIERS];
+    uint32_t barriers_open;  /* bit i: somebody came to barrier i */
+    uint32_t meeting;        /* threads in THREAD_WARP */
     uint8_t *shared;
     uint32_t shared_bytes;
     uint32_t *warp_order;

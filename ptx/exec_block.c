@@ -322,6 +322,7 @@ bool block_start(struct block *b, uint64_t linear)
     b->ctaid[2] = (uint32_t)(linear / grid[0] / grid[1]);
     b->live = b->thread_count;
     b->started = true;
+    b->barriers_open = b->meeting = 0;
     b->finished = b->yielded = false;
     memset(b->barriers, 0, sizeof b->barriers);
     memset(b->shared, 0, b->shared_bytes);
@@ -374,6 +375,7 @@ static void release_barrier(struct block *b, uint32_t id)
         t->state = THREAD_READY;
     }
     *bar = (struct barrier){0};
+    b->barriers_open &= ~(1u << id);
     if (b->worker->launch->checked)
         check_barrier(b);
 }
@@ -396,6 +398,7 @@ void barrier_arrive(struct block *b, struct thread *t, uint32_t id, uint32_t exp
     bool predicate = in->op == OP_BAR_RED && t->stack[t->base + in->c].u32;
     if (bar->arrived == 0)
         *bar = (struct barrier){.expected = counted ? expected : 0, .all = true};
+    b->barriers_open |= 1u << id;
     bar->arrived++;
     bar->population += predicate;
     bar->all &= predicate;
@@ -414,7 +417,7 @@ void barrier_arrive(struct block *b, struct thread *t, uint32_t id, uint32_t exp
 /* A thread that ends no longer keeps others waiting. */
 void barrier_thread_ended(struct block *b)
 {
-    for (uint32_t id = 0; id < BARRIERS; id++)
+    for (uint32_t id = 0; b->barriers_open && id < BARRIERS; id++)
         if (b->barriers[id].arrived && !b->barriers[id].expected && barrier_complete(b, &b->barriers[id]))
             release_barrier(b, id);
 }
@@ -453,7 +456,8 @@ static void thread_ended(struct block *b, struct thread *t)
 {
     b->live--;
     barrier_thread_ended(b);
-    warp_thread_ended(b, t);
+    if (b->meeting)
+        warp_thread_ended(b, t);
 }
 
 static bool limits_reached(struct worker *w, uint64_t executed)

@@ -88,16 +88,27 @@ static uint8_t *find(struct worker *w, struct block *b, struct thread *t, const 
     w->at_number = 0;
     if (space != MEM_GLOBAL)
         return space_find(w, b, t, in, space, address, bytes, write, atomic);
+    const struct range_cache *c = &w->cache[in->aux];
+    uint64_t offset = address - c->base;
+    if (__builtin_expect(offset < c->span && !(address & (bytes - 1)) && !atomic &&
+                             (origin == 0 || origin == ORIGIN_MIXED || origin == c->number),
+                         1)) {
+        if (write)
+            w->counts.global_write_bytes += bytes;
+        else
+            w->counts.global_read_bytes += bytes;
+        if (c->tracked)
+            range_track(w, c, offset, bytes, write);
+        w->at = c->number ? c->range : NULL;
+        w->at_number = c->number;
+        return c->host + offset;
+    }
     if (!judge_origin(w, b, t, in, origin, address, bytes, write, atomic))
         return NULL;
     uint8_t *p = global_find(w, b, t, in, address, bytes, write, atomic);
     if (p) {
-        const struct ptx_range *r = w->cache[in->aux].range;
-        if (origin && origin != ORIGIN_MIXED)
-            w->at_number = origin;
-        else
-            (void)range_find(w->launch, address, &w->at_number);
-        w->at = w->at_number ? r : NULL;
+        w->at = c->number ? c->range : NULL;
+        w->at_number = c->number;
     }
     return p;
 }

@@ -143,6 +143,7 @@ uint8_t *global_find(struct worker *w, struct block *b, struct thread *t, const 
         .span = r->bytes - bytes + 1,
         .host = r->host,
         .range = r,
+        .number = number,
         .tracked = r->written || r->read,
     };
     uint64_t offset = address - r->address;

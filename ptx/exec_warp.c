@@ -209,6 +209,7 @@ static void perform(struct meeting *m)
         t->pc++;
         t->executed++;
         t->state = THREAD_READY;
+        m->block->meeting--;
     }
     if (m->block->worker->launch->checked)
         check_warp_sync(m->block, m->lanes);
@@ -219,9 +220,12 @@ bool warp_arrive(struct block *b, struct thread *t)
     struct meeting m = {.block = b, .in = instruction(t)};
     uint32_t first = t->warp * WARP;
     uint32_t wanted = t->wait_mask | 1u << t->lane; /* a lane outside its own mask is undefined: it meets alone */
-    for (uint32_t lane = 0; lane < WARP && first + lane < b->thread_count; lane++) {
+    /* Lanes run in ascending order, so the one that is missing is found soonest from above. */
+    for (uint32_t lane = WARP; lane-- > 0;) {
+        if (!(wanted >> lane & 1) || first + lane >= b->thread_count)
+            continue;
         struct thread *other = &b->threads[first + lane];
-        if (!(wanted >> lane & 1) || other->state == THREAD_DONE)
+        if (other->state == THREAD_DONE)
             continue;
         if (other->state != THREAD_WARP || other->wait_mask != t->wait_mask || instruction(other)->op != m.in->op)
             return false;
@@ -237,7 +241,7 @@ bool warp_thread_ended(struct block *b, struct thread *ended)
 {
     bool any = false;
     uint32_t first = ended->warp * WARP;
-    for (uint32_t lane = 0; lane < WARP && first + lane < b->thread_count; lane++)
+    for (uint32_t lane = 0; b->meeting && lane < WARP && first + lane < b->thread_count; lane++)
         if (b->threads[first + lane].state == THREAD_WARP)
             any |= warp_arrive(b, &b->threads[first + lane]);
     return any;

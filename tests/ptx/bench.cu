@@ -1,0 +1,63 @@
+// Kernels of bench/bench_ptx.c. Made into bench.ptx by scripts/make-test-ptx: nvcc -ptx -lineinfo -arch=sm_75
+#define KERNEL extern "C" __global__ void
+KERNEL vector_add(const float *a, const float *b, float *c, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        c[i] = a[i] + b[i];
+}
+KERNEL matrix_multiply(const float *a, const float *b, float *c, int n)
+{
+    int row = blockIdx.y * blockDim.y + threadIdx.y, column = blockIdx.x * blockDim.x + threadIdx.x;
+    float sum = 0;
+    for (int k = 0; k < n; k++)
+        sum += a[row * n + k] * b[k * n + column];
+    c[row * n + column] = sum;
+}
+KERNEL mandelbrot(int *out, int width, int limit)
+{
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y, n = 0;
+    float cr = -2.0f + 3.0f * x / width, ci = -1.5f + 3.0f * y / width, r = 0, i = 0;
+    while (n < limit && r * r + i * i < 4) {
+        float t = r * r - i * i + cr;
+        i = 2 * r * i + ci;
+        r = t;
+        n++;
+    }
+    out[y * width + x] = n;
+}
+KERNEL hash(unsigned *out, int rounds)
+{
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x, h = i;
+    for (int k = 0; k < rounds; k++) {
+        h ^= h >> 16;
+        h *= 0x85ebca6b;
+        h ^= h >> 13;
+        h *= 0xc2b2ae35;
+        h ^= h >> 16;
+    }
+    out[i] = h;
+}
+KERNEL tree_sum(const float *a, float *out, int n)
+{
+    __shared__ float s[256];
+    int t = threadIdx.x, i = blockIdx.x * 256 + t;
+    s[t] = i < n ? a[i] : 0;
+    __syncthreads();
+    for (int k = 128; k > 0; k >>= 1) {
+        if (t < k)
+            s[t] += s[t + k];
+        __syncthreads();
+    }
+    if (t == 0)
+        out[blockIdx.x] = s[0];
+}
+KERNEL shuffle_sum(const float *a, float *out, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float v = i < n ? a[i] : 0;
+    for (int k = 16; k > 0; k >>= 1)
+        v += __shfl_xor_sync(0xffffffff, v, k);
+    if ((threadIdx.x & 31) == 0)
+        out[i / 32] = v;
+}

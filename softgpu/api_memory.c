@@ -1,6 +1,7 @@
 /* Allocations of the device and of host memory that it can reach. */
 #include "softgpu/memory.h"
 #include "softgpu/context.h"
+#include "softgpu/fault.h"
 #include "softgpu/pool.h"
 
 enum { PITCH_ALIGN = 512 };
@@ -13,6 +14,8 @@ CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
         return result;
     if (!dptr || !bytesize)
         return CUDA_ERROR_INVALID_VALUE;
+    if (fault_on_alloc("cuMemAlloc_v2"))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     uint64_t address;
     result = memory_alloc(c, bytesize, MEMORY_DEVICE, NULL, &address);
     if (result == CUDA_ERROR_OUT_OF_MEMORY && pool_trim_all())
@@ -204,6 +207,8 @@ CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flag
         return result;
     if (!dptr || !bytesize || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
         return CUDA_ERROR_INVALID_VALUE;
+    if (fault_on_alloc("cuMemAllocManaged"))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     result = memory_alloc_host(c, bytesize, MEMORY_MANAGED, flags, &p);
     if (result == CUDA_SUCCESS)
         *dptr = (uintptr_t)p;

@@ -3,9 +3,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "softgpu/device.h"
+#include "softgpu/fault.h"
 #include "softgpu/memory.h"
+
+enum { SLOW_FACTOR = 10, SLOW_LAUNCH_NS = 10000 }; /* without a rate; per unit of the factor */
 
 struct launch_op {
     struct op op;
@@ -14,6 +18,7 @@ struct launch_op {
     struct ptx_launch launch;
     uint8_t *params;
     uint64_t *variables;
+    struct fault_plan faults;
 };
 
 CUresult launch_fault_error(enum ptx_fault_kind kind)
@@ -56,17 +61,53 @@ static void print(void *context, const char *text, size_t bytes)
     context_print(context, text, bytes);
 }
 
+static void sleep_ns(uint64_t ns)
+{
+    struct timespec t = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+    nanosleep(&t, NULL);
+}
+
+/* Runs it with the flaws that were asked for. */
+static void run_flawed(struct launch_op *l, struct ptx_result *result, struct diag *diag)
+{
+    struct fault_watch watch;
+    const struct ptx_memory watched = {.find = fault_watch_find, .context = &watch};
+    bool watching = fault_needs_watch(&l->faults);
+    uint64_t start = state_now_ns();
+    if (fault_has(&l->faults, FAULT_REORDER))
+        l->launch.seed = l->faults.seed[FAULT_REORDER] | 1;
+    if (watching) {
+        fault_watch_begin(&watch);
+        l->launch.memory = &watched;
+        l->launch.workers = 1; /* the record of what was written is not made for several */
+    }
+    ptx_run(&l->launch, result, diag);
+    if (watching)
+        fault_watch_end(&watch, &l->faults);
+    if (fault_has(&l->faults, FAULT_SLOWMEM)) {
+        double factor = l->faults.rate[FAULT_SLOWMEM] > 1 ? l->faults.rate[FAULT_SLOWMEM] : SLOW_FACTOR;
+        sleep_ns((uint64_t)((double)(state_now_ns() - start) * (factor - 1)));
+    }
+    if (fault_has(&l->faults, FAULT_STICKY))
+        context_fail(l->context, CUDA_ERROR_LAUNCH_FAILED);
+}
+
 static void run(struct op *op)
 {
     struct launch_op *l = (struct launch_op *)op;
     static const struct ptx_memory memory = {.find = memory_find};
     struct ptx_result result;
     struct diag diag = {.offset = -1};
+    if (fault_has(&l->faults, FAULT_STALE))
+        return;
     l->launch.memory = &memory;
     l->launch.cancel = engine_cancel();
     l->launch.print = print;
     l->launch.print_context = l->context;
-    ptx_run(&l->launch, &result, &diag);
+    if (l->faults.kinds)
+        run_flawed(l, &result, &diag);
+    else
+        ptx_run(&l->launch, &result, &diag);
     CUresult error = run_error(&result);
     if (error != CUDA_SUCCESS) {
         char detail[768];
@@ -183,14 +224,22 @@ CUresult launch_submit(struct context *context, struct function *f, struct strea
     const struct ptx_kernel *entry = f->entry;
     if (stream->context != f->module->context)
         return CUDA_ERROR_INVALID_HANDLE;
+    struct fault_plan faults;
     CUresult result = check(f, launch);
     if (result != CUDA_SUCCESS)
         return result;
+    fault_on_call(entry->name, &faults);
+    if (fault_has(&faults, FAULT_LAUNCHFAIL))
+        return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+    if (fault_has(&faults, FAULT_SLOWLAUNCH))
+        sleep_ns((uint64_t)((faults.rate[FAULT_SLOWLAUNCH] > 1 ? faults.rate[FAULT_SLOWLAUNCH] : SLOW_FACTOR) *
+                            SLOW_LAUNCH_NS));
     struct launch_op *l = op_new(sizeof *l, run, drop);
     if (!l)
         return CUDA_ERROR_OUT_OF_MEMORY;
     size_t variables = ptx_module_variable_count(f->module->image->ptx);
     l->context = stream->context;
+    l->faults = faults;
     l->image = image_ref(f->module->image);
     l->params = calloc(1, entry->param_bytes + 1);
     l->variables = calloc(variables + 1, sizeof *l->variables);

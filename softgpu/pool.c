@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "softgpu/fault.h"
 #include "softgpu/heap.h"
 #include "softgpu/memory.h"
 
@@ -230,6 +231,8 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPoo
     *dptr = 0;
     if (!bytesize)
         return CUDA_SUCCESS; /* a null pointer, as documented for stream-ordered allocation */
+    if (fault_on_alloc("cuMemAllocAsync"))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     uint64_t address;
     result = pool_alloc(p, s, bytesize, &address);
     if (result == CUDA_SUCCESS)

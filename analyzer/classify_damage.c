@@ -119,6 +119,35 @@ static void finish_new(const struct damage_case *c, struct finding *f, const cha
     add_sentinel(c, f);
 }
 
+/* Every launch of the window was re-executed and only one of them stored outside: it did this, too, at another address.
+ */
+static bool join_by_elimination(const struct damage_case *c)
+{
+    const struct judgement_fault *guilty = NULL;
+    size_t launch = 0;
+    for (size_t i = c->first; i < c->last; i++) {
+        const struct judgement *j = judgements_find(c->judgements, c->model->launches[i].number);
+        if (!model_launch_ran(&c->model->launches[i]))
+            continue;
+        if (!j || j->verdict != JUDGEMENT_CHECKED)
+            return false;
+        for (size_t k = 0; k < j->fault_count; k++) {
+            if (!outside_write(&j->faults[k]))
+                continue;
+            if (launch && launch != j->launch)
+                return false;
+            launch = j->launch;
+            guilty = guilty ? guilty : &j->faults[k];
+        }
+    }
+    if (!guilty)
+        return false;
+    struct finding *f = &c->out->items[guilty->finding - 1];
+    add_sentinel(c, f);
+    f->confidence = 0.99;
+    return true;
+}
+
 /* A copy or memset that left this allocation has been found from its record; the damage is its trace. */
 static bool join_copy(const struct damage_case *c)
 {
@@ -259,7 +288,7 @@ void classify_damage(const struct model *m, const struct judgements *js, struct 
             continue;
         c.first = model_first_launch_from(m, c.record->clean_seq);
         c.last = model_first_launch_from(m, c.record->seen_seq);
-        if (join_reexecuted(&c) || join_copy(&c) || join_sibling(&c) || known_already(&c))
+        if (join_reexecuted(&c) || join_copy(&c) || join_by_elimination(&c) || join_sibling(&c) || known_already(&c))
             continue;
         join_window(&c);
     }

@@ -36,8 +36,12 @@ static const struct judgement_access *fault_place(const struct judgement_fault *
                                                                                                       : &f->access;
 }
 
+/* The innermost frame of the program's own source; an atomic's or an intrinsic's header is not where the mistake is. */
 static const struct judgement_frame *first_frame(const struct judgement_access *a)
 {
+    for (size_t i = 0; i < a->frame_count; i++)
+        if (a->frames[i].file && a->frames[i].line && name_own_source(a->frames[i].file))
+            return &a->frames[i];
     return a->frame_count && a->frames[0].file && a->frames[0].line ? &a->frames[0] : NULL;
 }
 
@@ -196,6 +200,12 @@ static void add_evidence(const struct model *m, const struct judgement_fault *f,
                          f->landed_changed ? "; its contents did change there on the device" : "");
 }
 
+/* Threads that store what is there already do no harm, though nothing orders them. */
+static enum finding_severity fault_severity(const struct judgement_fault *f)
+{
+    return f->kind == JUDGEMENT_FAULT_RACE && f->same_value ? FINDING_NOTE : FINDING_ERROR;
+}
+
 static bool same_text(const char *a, const char *b)
 {
     return a == b || (a && b && strcmp(a, b) == 0);
@@ -209,6 +219,8 @@ static struct finding *same_cause(const struct model *m, struct findings *fs, en
     const struct judgement_frame *frame = first_frame(place);
     for (size_t i = 0; i < fs->count; i++) {
         struct finding *old = &fs->items[i];
+        if (old->severity != fault_severity(f))
+            continue;
         const struct model_launch *first = model_launch_by_number(m, old->launch);
         /* Nobody initialised it, or somebody freed it: one mistake, whoever reads it afterwards. */
         bool by_allocation = class == FINDING_UNINITIALISED_READ || class == FINDING_USE_AFTER_FREE;
@@ -254,8 +266,10 @@ static void set_place(const struct model *m, struct finding *out, const struct j
         out->file = strdup(frame->file);
         out->line = frame->line;
     }
-    if (place->frame_count && place->frames[0].function)
-        out->function = name_short(place->frames[0].function);
+    if (!frame && place->frame_count)
+        frame = &place->frames[0];
+    if (frame && frame->function)
+        out->function = name_short(frame->function);
     out->ptx_line = place->ptx_line;
     out->has_thread = true;
     memcpy(out->block, place->block, sizeof out->block);
@@ -296,6 +310,7 @@ static void take_fault(const struct model *m, struct symbols *symbols, const str
         return;
     struct finding *new = &out->items[index];
     f->finding = index + 1;
+    new->severity = fault_severity(f);
     finding_launch(new, l->number);
     set_place(m, new, f);
     summarise(m, symbols, f, new);

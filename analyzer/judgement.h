@@ -56,7 +56,8 @@ struct judgement_fault {
     uint32_t landed;     /* id of the other allocation that the bytes belong to, 0: none */
     bool landed_changed; /* its contents changed there on the device, too */
     uint64_t count, threads;
-    size_t finding; /* 1 + index of the finding it became; not stored */
+    bool same_value; /* a race of stores of the same value */
+    size_t finding;  /* 1 + index of the finding it became; not stored */
 };
 
 /* Bytes that the device left otherwise than the kernel's PTX does. */

@@ -3,11 +3,16 @@
 #ifndef ANALYZER_NAME_H
 #define ANALYZER_NAME_H
 
+#include <stdbool.h>
+
 /* Without return type and parameters, template arguments kept: "ns::kernel<float, 4>". What is not mangled is copied.
  */
 char *name_short(const char *mangled);
 /* With parameters: "void ns::kernel<float, 4>(float*, int)". */
 char *name_full(const char *mangled);
+/* Is `file` (as in debug information) the program's own source? Not a header of CUDA's or of the compiler, not a stub
+ * that nvcc writes for launches. */
+bool name_own_source(const char *file);
 /* The last part of a path; points into it. */
 const char *name_file(const char *path);
 

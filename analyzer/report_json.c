@@ -219,11 +219,15 @@ bool report_json(FILE *out, struct session *s)
     add_program(root, s->capture);
     cJSON_AddStringToObject(root, "device", s->model->device ? capture_string(s->capture, s->model->device->name) : "");
     cJSON *findings = cJSON_AddArrayToObject(root, "findings");
-    for (size_t i = 0; i < s->findings.count; i++)
-        cJSON_AddItemToArray(findings, finding_json(s, &s->findings.items[i], i + 1));
+    cJSON *notes = cJSON_CreateArray(); /* added later, to keep the fixed members in front */
+    for (size_t i = 0; i < s->findings.count; i++) {
+        bool note = s->findings.items[i].severity == FINDING_NOTE;
+        cJSON_AddItemToArray(note ? notes : findings, finding_json(s, &s->findings.items[i], i + 1));
+    }
     add_kernels(root, s);
     add_coverage(root, s);
     add_overhead(root, s);
+    cJSON_AddItemToObject(root, "notes", notes);
     add_health(root, s);
     char *text = cJSON_Print(root);
     cJSON_Delete(root);

@@ -71,6 +71,7 @@ static cJSON *fault_json(const struct judgement_fault *f)
     cJSON_AddBoolToObject(json, "landed_changed", f->landed_changed);
     add_u64(json, "count", f->count);
     add_u64(json, "threads", f->threads);
+    cJSON_AddBoolToObject(json, "same_value", f->same_value);
     return json;
 }
 
@@ -239,6 +240,7 @@ static bool read_fault(const cJSON *from, struct judgement_fault *f)
     f->landed_changed = truth(from, "landed_changed");
     f->count = number64(from, "count");
     f->threads = number64(from, "threads");
+    f->same_value = truth(from, "same_value");
     return f->space && f->detail;
 }
 

@@ -140,18 +140,9 @@ static bool foreign_object(const char *name)
     return false;
 }
 
-/* Templates of the runtime's headers are inlined into the program, and their lines are not where a person wrote the
- * call; nor are the stubs that nvcc writes for launches. */
 static bool own_source(const char *file, unsigned line, const char *object)
 {
-    static const char *const foreign[] = {"/usr/include/", "/usr/lib/",     "/targets/", "/cuda/include/",
-                                          "/include/c++/", "/include/crt/", ".cudafe1."};
-    if (!file || !line || foreign_object(object))
-        return false;
-    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
-        if (strstr(file, foreign[i]))
-            return false;
-    return strcmp(name_file(file), "cuda_runtime.h") != 0 && strcmp(name_file(file), "device_functions.h") != 0;
+    return file && line && !foreign_object(object) && name_own_source(file);
 }
 
 static void push(struct symbol_stack *stack, const char *function, const char *file, unsigned line, const char *object,

@@ -128,6 +128,7 @@ void verify_take_faults(struct verify *v, const struct model_launch *l, const st
             .offset = from->offset,
             .count = from->count,
             .threads = from->threads,
+            .same_value = from->same_value,
         };
         take_access(module, &from->access, &f->access);
         take_access(module, &from->other, &f->other);

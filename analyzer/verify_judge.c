@@ -175,6 +175,14 @@ static bool unknown_address(const struct verify *v, const struct reference_resul
     return false;
 }
 
+static bool has_harm(const struct judgement *j)
+{
+    for (size_t i = 0; i < j->fault_count; i++)
+        if (!j->faults[i].same_value)
+            return true;
+    return false;
+}
+
 void verify_judge(struct verify *v, const struct model_launch *l, struct judgement *j, struct verify_memory *memory,
                   bool *ran)
 {
@@ -200,7 +208,7 @@ void verify_judge(struct verify *v, const struct model_launch *l, struct judgeme
         j->verdict = JUDGEMENT_CHECKED;
         verify_take_faults(v, l, module, memory, &result, j);
         /* A fault outranks a numeric explanation: what comes after it is not what the device did. */
-        if (!j->fault_count)
+        if (!has_harm(j))
             verify_outputs(v, l, module, &run, memory, j);
     }
     reference_result_free(&result);

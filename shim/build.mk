@@ -26,7 +26,7 @@ $(SHIM): $(SHIM_OBJECTS) shim/libopsdebug.map
 	  -Wl,-z,defs -Wl,-z,now -Wl,-z,relro -Wl,-Bsymbolic -Wl,--exclude-libs,ALL -Wl,--gc-sections -l:libzstd.a -l:liblz4.a
 
 # The doors answer before a sanitizer's run time is ready: it looks its own functions up through them.
-$(B)/obj/shim/doors.o $(B)/obj/shim/libc_symbols.o: SAN =
+$(B)/obj/shim/doors.o $(B)/obj/shim/libc_symbols.o $(B)/obj/tests/stub/interposer.o: override SAN =
 
 # For tests and the bench: a driver that succeeds at once (-Bsymbolic: its own calls are its own), the program that is watched,
 # a namesake and a second interposer.

@@ -34,10 +34,11 @@ struct batch {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct batch *pending; /* enqueued, newest first */
-static struct map counts;     /* (kernel, config) to launches that had snapshots */
-static uint64_t bytes_taken;  /* atomic, against the budget */
-static uint64_t matching;     /* atomic: launches that pass the filter */
+static struct batch *pending;   /* enqueued, newest first */
+static struct batch *abandoned; /* on a device that died */
+static struct map counts;       /* (kernel, config) to launches that had snapshots */
+static uint64_t bytes_taken;    /* atomic, against the budget */
+static uint64_t matching;       /* atomic: launches that pass the filter */
 
 static bool within_counts(const struct tracked_kernel *kernel, uint32_t config)
 {
@@ -198,9 +199,12 @@ void snapshot_device_lost(void)
     pending = NULL;
     pthread_mutex_unlock(&lock);
     while (lost) {
+        struct batch *b = lost;
+        lost = b->next;
+        CAPTURE_COUNT(dropped_snapshots, b->count);
         /* The driver may still believe that it writes there: the memory is not reused, only forgotten. */
-        CAPTURE_COUNT(dropped_snapshots, lost->count);
-        lost = lost->next;
+        b->next = abandoned;
+        abandoned = b;
     }
 }
 

@@ -108,7 +108,6 @@ static void read_segment(struct kit_capture *out, const char *data, size_t bytes
     const struct cap_segment *segment = (const void *)data;
     if (bytes < sizeof *segment || segment->magic != CAP_SEGMENT_MAGIC)
         return;
-    out->segments++;
     for (size_t at = sizeof *segment; at + sizeof(struct cap_head) <= bytes;) {
         const struct cap_head *head = (const void *)(data + at);
         if (!head->size)
@@ -142,17 +141,24 @@ bool kit_read(const struct kit_run *run, const char *name, struct kit_capture *o
         if (strncmp(entry->d_name, "segment-", 8) == 0) {
             snprintf(file, sizeof file, "%s/%s", path, entry->d_name);
             char *data = read_file(file, &bytes);
-            if (data)
-                read_segment(out, data, bytes); /* the records point into it: freed with the process */
+            if (!data)
+                continue;
+            out->files = realloc(out->files, (out->segments + 1) * sizeof *out->files);
+            out->files[out->segments++] = data;
+            read_segment(out, data, bytes);
         }
     if (folder)
         closedir(folder);
-    qsort(out->records, out->count, sizeof *out->records, by_seq);
+    if (out->count)
+        qsort(out->records, out->count, sizeof *out->records, by_seq);
     return true;
 }
 
 void kit_free(struct kit_capture *capture)
 {
+    for (unsigned i = 0; i < capture->segments; i++)
+        free(capture->files[i]);
+    free(capture->files);
     free(capture->records);
     memset(capture, 0, sizeof *capture);
 }

@@ -33,6 +33,7 @@ struct kit_capture {
     struct cap_header header;
     struct kit_record *records; /* in order of seq */
     size_t count;
+    char **files; /* what the records point into */
     unsigned segments;
 };
 

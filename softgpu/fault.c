@@ -110,8 +110,6 @@ static void read_rules(void)
         }
         rules = more;
         rules[rule_count++] = r;
-        if (r.kind >= FAULT_TF32)
-            log_unsupported_part("SOFTGPU_FAULTS", "tf32, fp16acc, ftz");
     }
     free(copy);
 }
@@ -151,6 +149,15 @@ void fault_on_call(const char *name, struct fault_plan *plan)
         plan->seed[r->kind] = mix(r->seed, r->matches);
     }
     pthread_mutex_unlock(&lock);
+}
+
+bool fault_changes_text(void)
+{
+    pthread_once(&once, read_rules);
+    for (size_t i = 0; i < rule_count; i++)
+        if (FAULT_TEXT_KINDS >> rules[i].kind & 1)
+            return true;
+    return false;
 }
 
 bool fault_on_alloc(const char *function)

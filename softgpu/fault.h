@@ -11,7 +11,6 @@
 
 #include "softgpu/driver.h"
 
-/* Kinds that need the executor's arithmetic (tf32, fp16acc, ftz) are noted in SOFTGPU_LOG and do nothing yet. */
 #define FAULT_KINDS(K)                                                                                                 \
     K(NAN, "nan")               /* a written word becomes NaN */                                                       \
     K(BITFLIP, "bitflip")       /* one of the upper bits of a written word flips */                                    \
@@ -24,9 +23,9 @@
     K(SLOWMEM, "slowmem")       /* it takes longer by a factor */                                                      \
     K(SLOWLAUNCH, "slowlaunch") /* the call takes longer by a factor */                                                \
     K(ALLOCFAIL, "allocfail")   /* an allocation fails */                                                              \
-    K(TF32, "tf32")                                                                                                    \
-    K(FP16ACC, "fp16acc")                                                                                              \
-    K(FTZ, "ftz")
+    K(TF32, "tf32")             /* operands of .f32 products rounded to 10 bits of mantissa */                         \
+    K(FP16ACC, "fp16acc")       /* results of .f32 sums rounded to half precision */                                   \
+    K(FTZ, "ftz")               /* .f32 arithmetic flushes subnormals to zero */
 enum fault_kind {
 #define K(id, text) FAULT_##id,
     FAULT_KINDS(K)
@@ -49,6 +48,12 @@ static inline bool fault_has(const struct fault_plan *plan, enum fault_kind kind
 void fault_on_call(const char *name, struct fault_plan *plan);
 /* Whether an allocation by that function is to fail. */
 bool fault_on_alloc(const char *function);
+
+/* Flaws that are made by changing the kernel's text (fault_text.c). */
+enum { FAULT_TEXT_KINDS = 1 << FAULT_TF32 | 1 << FAULT_FP16ACC | 1 << FAULT_FTZ };
+bool fault_changes_text(void); /* some rule does: images keep their text */
+/* The text with flaws `kinds`, line for line, in a new buffer (free()); NULL when memory is out. */
+char *fault_rewrite(const char *text, size_t bytes, uint32_t kinds, size_t *out_bytes);
 
 /* Watches what a launch writes: memory.find and its context for ptx_launch. */
 struct watched;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/fatbin.h"
+#include "softgpu/fault.h"
 #include "softgpu/module.h"
 
 struct wrapper {
@@ -90,6 +91,10 @@ static CUresult parse(const char *text, size_t bytes, struct jit_log *log, struc
     } else if (status == STATUS_NOT_SUPPORTED) {
         log_unsupported_part("PTX", diag.text);
     }
+    if (result == CUDA_SUCCESS && fault_changes_text()) {
+        image->text = strndup(text, bytes);
+        image->text_bytes = image->text ? strlen(image->text) : 0;
+    }
     if (result == CUDA_SUCCESS) {
         *out = image;
         return CUDA_SUCCESS;
@@ -159,6 +164,23 @@ CUresult image_load(const void *data, struct jit_log *log, struct image **out)
     return memmem(text, bytes, ".version", 8) ? parse(text, bytes, log, out) : CUDA_ERROR_INVALID_IMAGE;
 }
 
+const struct ptx_module *image_flawed(struct image *image, uint32_t kinds)
+{
+    struct diag diag;
+    size_t bytes = 0, slot = (kinds & FAULT_TEXT_KINDS) >> FAULT_TF32;
+    _Static_assert(FAULT_TEXT_KINDS >> FAULT_TF32 == 7, "one slot per set of flaws");
+    context_lock();
+    if (!image->flawed[slot] && image->text) {
+        char *text = fault_rewrite(image->text, image->text_bytes, kinds, &bytes);
+        if (text && ptx_module_load(text, bytes, "flawed", &image->flawed[slot], &diag) != STATUS_OK)
+            log_unsupported_part("SOFTGPU_FAULTS", diag.text);
+        free(text);
+    }
+    const struct ptx_module *flawed = image->flawed[slot];
+    context_unlock();
+    return flawed;
+}
+
 struct image *image_ref(struct image *image)
 {
     atomic_fetch_add(&image->refs, 1);
@@ -170,6 +192,9 @@ void image_unref(struct image *image)
     if (atomic_fetch_sub(&image->refs, 1) != 1)
         return;
     ptx_module_free(image->ptx);
+    for (size_t i = 0; i < sizeof image->flawed / sizeof *image->flawed; i++)
+        ptx_module_free(image->flawed[i]);
+    free(image->text);
     free(image);
 }
 

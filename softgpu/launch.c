@@ -261,6 +261,11 @@ CUresult launch_submit(struct context *context, struct function *f, struct strea
         .launch_id = __atomic_add_fetch(&last_launch, 1, __ATOMIC_RELAXED),
         .sm_count = config_get()->sm_count,
     };
+    const struct ptx_module *flawed = faults.kinds & FAULT_TEXT_KINDS ? image_flawed(l->image, faults.kinds) : NULL;
+    if (flawed) {
+        l->launch.module = flawed;
+        l->launch.kernel = ptx_module_find_kernel(flawed, entry->name);
+    }
     memcpy(l->launch.grid, launch->grid, sizeof launch->grid);
     memcpy(l->launch.block, launch->block, sizeof launch->block);
     return engine_submit_and_forget(stream, &l->op);

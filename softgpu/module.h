@@ -17,6 +17,10 @@ struct image {
     atomic_uint refs;
     struct ptx_module *ptx;
     struct ptx_version version;
+    /* With flaws of arithmetic only (fault.h): the text, and what it became, by flaws; under context_lock(). */
+    char *text;
+    size_t text_bytes;
+    struct ptx_module *flawed[8];
 };
 
 struct module;
@@ -63,6 +67,8 @@ void jit_log_from(struct jit_log *log, unsigned count, const CUjit_option *optio
 /* Parses the image at `data`: PTX text (NUL-terminated), a fat binary or its wrapper. Nothing but PTX can be used: an
  * ELF image is CUDA_ERROR_NO_BINARY_FOR_GPU. */
 CUresult image_load(const void *data, struct jit_log *log, struct image **out);
+/* The image with flaws of arithmetic (fault.h); NULL when it cannot be made. Lives as long as the image. */
+const struct ptx_module *image_flawed(struct image *image, uint32_t kinds);
 struct image *image_ref(struct image *image);
 void image_unref(struct image *image);
 /* Reads a whole file into a NUL-terminated buffer (free()). */

@@ -9,15 +9,22 @@
     "  .reg .u64 %rd<3>; .reg .u32 %r<5>; ld.param.u64 %rd1, [p]; mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x;\n"      \
     "  mov.u32 %r3, %tid.x; mad.lo.u32 %r1, %r1, %r2, %r3; mul.wide.u32 %rd2, %r1, 4; add.u64 %rd1, %rd1, %rd2;\n"     \
     "  mov.u32 %r4, 0x3f800000; st.global.u32 [%rd1], %r4; ret;\n}\n"
-static const char PTX[] =
-    ".version 7.0\n.target sm_75\n.address_size 64\n" FILL("sound") FILL("nan_one") FILL("nan_share") FILL("flip")
-        FILL("drop") FILL("tail") FILL("stale") FILL("refused") FILL("sticky") FILL("slow") FILL("comma_semicolon");
+/* p[0] = p[1] <op> p[2], under many names. */
+#define BINARY(name, op)                                                                                               \
+    ".visible .entry " name "(.param .u64 p) {\n  .reg .u64 %rd<2>; .reg .f32 %f<4>; .reg .pred %p<2>;\n"              \
+    "  ld.param.u64 %rd1, [p];\n  ld.global.f32 %f1, [%rd1+4];\n  ld.global.f32 %f2, [%rd1+8];\n"                      \
+    "  setp.eq.f32 %p1, %f1, %f1;\n  @%p1 " op " \t%f3, %f1, %f2;\n  st.global.f32 [%rd1], %f3;\n  ret;\n}\n"
+static const char PTX[] = ".version 7.0\n.target sm_75\n.address_size 64\n" FILL("sound") FILL("nan_one")
+    FILL("nan_share") FILL("flip") FILL("drop") FILL("tail") FILL("stale") FILL("refused") FILL("sticky") FILL("slow")
+        FILL("comma_semicolon") BINARY("mul_sound", "mul.f32") BINARY("mul_coarse", "mul.f32")
+            BINARY("add_half", "add.rn.f32") BINARY("add_flush", "add.f32");
 static const char FAULTS[] =
     "kernel=nan_one,kind=nan;kernel=nan_share,kind=nan,rate=0.25,seed=3;kernel=flip,kind=bitflip,seed=1;"
     "kernel=^drop$,kind=dropstore,rate=1;kernel=tail,kind=tail;kernel=stale,kind=stale,launch=2;"
     "kernel=refused,kind=launchfail,launch=1;kernel=sticky,kind=sticky;kernel=slow,kind=slowmem,rate=50;"
     "nonsense;kind=unknown;kernel=(,kind=nan;kernel=sound[\\,\\;]?x,kind=nan;kernel=comma(\\,|\\;|_)semi,kind=stale;"
-    "kernel=cuMemAllocManaged,kind=allocfail,launch=2";
+    "kernel=cuMemAllocManaged,kind=allocfail,launch=2;kernel=coarse,kind=tf32;kernel=half,kind=fp16acc;kernel=flush,"
+    "kind=ftz";
 
 enum { COUNT = 1000, BLOCK = 100 };
 static CUmodule module;
@@ -126,6 +133,29 @@ static void test_slowmem(void **state)
         ok(cuEventDestroy_v2(e[i]));
 }
 
+static float binary(const char *name, float a, float b)
+{
+    float values[3] = {0, a, b};
+    CUfunction fn;
+    void *params[] = {&other};
+    ok(cuMemcpyHtoD_v2(other, values, sizeof values));
+    ok(cuModuleGetFunction(&fn, module, name));
+    ok(cuLaunchKernel(fn, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+    ok(cuMemcpyDtoH_v2(values, other, sizeof values));
+    return values[0];
+}
+
+static void test_arithmetic(void **state)
+{
+    const float fine = 1.0f + 0x1p-12f, tiny = 0x1p-130f;
+    assert_true(binary("mul_sound", fine, 3.0f) == fine * 3.0f);
+    assert_true(binary("mul_coarse", fine, 3.0f) == 3.0f);
+    assert_true(binary("mul_coarse", 1.0f + 0x1p-10f, 3.0f) == (1.0f + 0x1p-10f) * 3.0f);
+    assert_true(binary("add_half", 1.0f, 0x1p-12f) == 1.0f);
+    assert_true(binary("add_flush", tiny, tiny) == 0.0f);
+    assert_true(binary("add_flush", 1.0f, 2.0f) == 3.0f);
+}
+
 static void test_allocfail(void **state)
 {
     CUdeviceptr m;
@@ -157,6 +187,7 @@ int main(void)
         cmocka_unit_test(test_escaped_separators_in_pattern),
         cmocka_unit_test(test_launchfail_is_not_sticky),
         cmocka_unit_test(test_slowmem),
+        cmocka_unit_test(test_arithmetic),
         cmocka_unit_test(test_allocfail),
         cmocka_unit_test(test_sticky),
     };

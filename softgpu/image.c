@@ -168,7 +168,7 @@ const struct ptx_module *image_flawed(struct image *image, uint32_t kinds)
 {
     struct diag diag;
     size_t bytes = 0, slot = (kinds & FAULT_TEXT_KINDS) >> FAULT_TF32;
-    _Static_assert(FAULT_TEXT_KINDS >> FAULT_TF32 == 7, "one slot per set of flaws");
+    _Static_assert(FAULT_TEXT_KINDS >> FAULT_TF32 == FLAW_SETS - 1, "one slot per set of flaws");
     context_lock();
     if (!image->flawed[slot] && image->text) {
         char *text = fault_rewrite(image->text, image->text_bytes, kinds, &bytes);
@@ -192,7 +192,7 @@ void image_unref(struct image *image)
     if (atomic_fetch_sub(&image->refs, 1) != 1)
         return;
     ptx_module_free(image->ptx);
-    for (size_t i = 0; i < sizeof image->flawed / sizeof *image->flawed; i++)
+    for (size_t i = 0; i < FLAW_SETS; i++)
         ptx_module_free(image->flawed[i]);
     free(image->text);
     free(image);

@@ -13,6 +13,7 @@
 
 #include "softgpu/context.h"
 
+enum { FLAW_SETS = 8 };
 struct image {
     atomic_uint refs;
     struct ptx_module *ptx;
@@ -20,7 +21,7 @@ struct image {
     /* With flaws of arithmetic only (fault.h): the text, and what it became, by flaws; under context_lock(). */
     char *text;
     size_t text_bytes;
-    struct ptx_module *flawed[8];
+    struct ptx_module *flawed[FLAW_SETS];
 };
 
 struct module;

@@ -1,6 +1,7 @@
 /* Every door leads to the wrappers, and none of them changes what a program sees. Against tests/stub. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -167,6 +168,55 @@ static void test_door_garbage_arguments(void **state)
     }
 }
 
+static const char *const hooked[] = {
+#define HOOK(symbol, name, since, kind) #symbol,
+#define RUNTIME_HOOK(symbol)            #symbol,
+#include "shim/hooks.def"
+#undef HOOK
+#undef RUNTIME_HOOK
+    "dlsym",
+    "dlvsym",
+};
+
+static bool is_hooked(const char *symbol)
+{
+    for (size_t i = 0; i < sizeof hooked / sizeof *hooked; i++)
+        if (strcmp(hooked[i], symbol) == 0)
+            return true;
+    return false;
+}
+
+static void test_exports_are_the_hooks(void **state)
+{
+    char line[512], symbol[256];
+    size_t exports = 0;
+    FILE *nm = popen("nm -D --defined-only " KIT_BUILD "/libopsdebug.so", "r");
+    assert_non_null(nm);
+    while (fgets(line, sizeof line, nm)) {
+        char type;
+        if (sscanf(line, "%*x %c %255[^@\n]", &type, symbol) != 2 || type == 'A')
+            continue;
+        if (!is_hooked(symbol))
+            fprintf(stderr, "# exported, but no hook: %s\n", symbol);
+        assert_true(is_hooked(symbol));
+        exports++;
+    }
+    pclose(nm);
+    assert_int_equal(exports, sizeof hooked / sizeof *hooked + 2); /* dlsym and dlvsym in two versions each */
+}
+
+/* Every child of the program loads the shim as well: what it needs must be everywhere. */
+static void test_needs_libc_only(void **state)
+{
+    char line[512];
+    FILE *readelf = popen("readelf -d " KIT_BUILD "/libopsdebug.so", "r");
+    assert_non_null(readelf);
+    while (fgets(line, sizeof line, readelf))
+        if (strstr(line, "(NEEDED)") && !strstr(line, "san.so")) /* a sanitizer build needs its run time */
+            assert_non_null(strstr(line, "[libc.so.6]"));
+    pclose(readelf);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -181,6 +231,8 @@ int main(void)
         cmocka_unit_test(test_door_namesake),
         cmocka_unit_test(test_door_second_interposer),
         cmocka_unit_test(test_door_garbage_arguments),
+        cmocka_unit_test(test_exports_are_the_hooks),
+        cmocka_unit_test(test_needs_libc_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

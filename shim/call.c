@@ -74,6 +74,8 @@ static void record_error(const struct call *call, CUresult result)
 static void leave(struct call *call)
 {
     struct shim_thread *thread = &shim_thread;
+    if (!__atomic_load_n(&shim_exit_registered, __ATOMIC_RELAXED))
+        shim_register_exit();
     if (call->outermost)
         thread->scope = HOOK_NONE;
     thread->own_tsc += (call->real_begin - call->tsc) + (call_tsc() - call->real_end);

@@ -140,6 +140,7 @@ void device_work_make(struct tracked_context *context)
     CUstreamCaptureMode mode = device_relax();
     struct device_work *work = make(context);
     device_unrelax(mode);
+    shim_register_exit();
     if (!work)
         shim_note(CAP_NOTE_LOST, "no stream of our own in context %u: no checks, snapshots or times", context->id);
     __atomic_store_n(&context->work, work, __ATOMIC_RELEASE);

@@ -65,6 +65,13 @@ void health_after_sync(CUresult result)
     timing_collect();
 }
 
+void health_after_event(CUresult result)
+{
+    health_after_sync(result);
+    if (result == CUDA_SUCCESS && shim_device_usable())
+        sentinel_before_sync(NULL); /* taken in at a later call */
+}
+
 void health_poll(void)
 {
     static __thread unsigned calls __attribute__((tls_model("initial-exec")));

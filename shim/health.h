@@ -8,7 +8,8 @@
 void health_context(void);                              /* a context became current: get ready for it */
 void health_before_sync(struct tracked_stream *stream); /* NULL: the whole current context */
 void health_after_sync(CUresult result);
-void health_poll(void);                                       /* at calls that come often; cheap when nothing is due */
+void health_after_event(CUresult result); /* nothing can be put before an event that is recorded already */
+void health_poll(void);                   /* at calls that come often; cheap when nothing is due */
 void health_before_teardown(struct tracked_context *context); /* it is about to be destroyed or reset */
 void health_after_teardown(struct tracked_context *context);
 void health_device_lost(void);

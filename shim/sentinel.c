@@ -204,28 +204,21 @@ void sentinel_after_launch(struct tracked_stream *stream, uint64_t seq)
         look_if_due(stream, (uint32_t)options.check_batch);
 }
 
+static void look_everywhere(const struct tracked_context *context)
+{
+    for (struct tracked_stream *s = track_first_stream(); s; s = s->next)
+        if (s->context == context && track_stream_reachable(s))
+            look_if_due(s, 1);
+}
+
 void sentinel_before_sync(struct tracked_stream *stream)
 {
     if (options.check < CHECK_SYNC)
         return;
-    if (stream) {
+    if (stream)
         look_if_due(stream, 1);
-        return;
-    }
-    const struct tracked_context *context = track_current_context();
-    for (struct tracked_stream *s = track_first_stream(); s; s = s->next)
-        if (s->context == context && !__atomic_load_n(&s->gone, __ATOMIC_ACQUIRE) && s->kind != CAP_STREAM_PER_THREAD)
-            look_if_due(s, 1);
-}
-
-/* Per-thread default streams are named by one handle for all threads: only the own one can be reached. */
-static void look_everywhere(struct tracked_context *context)
-{
-    struct tracked_stream *own = track_stream(CU_STREAM_PER_THREAD, true, false);
-    for (struct tracked_stream *s = track_first_stream(); s; s = s->next)
-        if (s->context == context && !__atomic_load_n(&s->gone, __ATOMIC_ACQUIRE) &&
-            (s->kind != CAP_STREAM_PER_THREAD || s == own))
-            look_if_due(s, 1);
+    else
+        look_everywhere(track_current_context());
 }
 
 static void read_slot(struct check_slot *slot)

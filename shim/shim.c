@@ -127,8 +127,11 @@ static void note_look_ups(void)
                   name);
 }
 
-/* Registered after the first real call, so that it runs before the handlers that the driver registered when it was
- * loaded, and after those that the program registered later: the device can still be asked. */
+bool shim_exit_registered;
+
+/* Handlers run in reverse order: this one before those that the driver registered when it was loaded, initialised, or
+ * made its first context, and after those that the program registered later. The device can still be asked. May run
+ * more than once. */
 static void at_exit(void)
 {
     if (!shim_is_recording())
@@ -136,6 +139,12 @@ static void at_exit(void)
     shim_thread.inside++;
     health_at_exit();
     shim_thread.inside--;
+}
+
+void shim_register_exit(void)
+{
+    __atomic_store_n(&shim_exit_registered, true, __ATOMIC_RELAXED);
+    atexit(at_exit);
 }
 
 __attribute__((destructor)) static void at_unload(void)
@@ -166,7 +175,6 @@ static void start(void)
     __atomic_store_n(&state, SHIM_RECORDING, __ATOMIC_RELEASE);
     options_record();
     object_refresh();
-    atexit(at_exit);
 }
 
 bool shim_enter(void)

@@ -25,6 +25,10 @@ void shim_step_aside(const char *reason);
 void shim_device_lost(CUresult result);
 bool shim_device_usable(void);
 
+/* After a real call: makes our exit handler the last registered, so that it runs before the driver's. */
+void shim_register_exit(void);
+extern bool shim_exit_registered; /* atomic */
+
 void shim_note(int kind, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* The library's own code, for leaving its frames out of stacks. */

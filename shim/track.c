@@ -184,6 +184,12 @@ struct tracked_stream *track_first_stream(void)
     return __atomic_load_n(&first_stream, __ATOMIC_ACQUIRE);
 }
 
+bool track_stream_reachable(const struct tracked_stream *stream)
+{
+    return !__atomic_load_n(&stream->gone, __ATOMIC_ACQUIRE) &&
+           (stream->kind != CAP_STREAM_PER_THREAD || stream->thread == shim_thread.thread_id);
+}
+
 static void write_stream(const struct tracked_stream *stream, bool destroyed)
 {
     struct cap_stream *record = capture_define(CAP_STREAM, sizeof *record);
@@ -240,6 +246,7 @@ struct tracked_stream *track_stream(CUstream handle, bool per_thread, bool creat
         key = (uint64_t)context->id << 34 | (mine ? (uint64_t)shim_thread.thread_id << 2 | 2 : 1);
         like.handle = mine ? CU_STREAM_PER_THREAD : NULL;
         like.kind = mine ? CAP_STREAM_PER_THREAD : CAP_STREAM_LEGACY;
+        like.thread = mine ? shim_thread.thread_id : 0;
         create = true;
     }
     uint64_t now = __atomic_load_n(&generation, __ATOMIC_ACQUIRE), value;

@@ -28,6 +28,7 @@ struct tracked_context {
 struct tracked_stream {
     CUstream handle; /* as the legacy entry points take it: NULL, CU_STREAM_PER_THREAD or a created stream */
     uint32_t id, kind, flags;
+    uint32_t thread; /* of a per-thread default stream: the one handle means another stream in each thread */
     struct tracked_context *context;
     bool gone;                   /* atomic */
     uint32_t launches_unchecked; /* atomic: launches since the last sentinel check was enqueued */
@@ -75,6 +76,8 @@ uint32_t track_stream_id(CUstream handle, bool per_thread); /* creates */
 struct tracked_stream *track_stream_created(CUstream handle, uint32_t flags);
 void track_stream_gone(CUstream handle);
 struct tracked_stream *track_first_stream(void);
+/* Whether the calling thread can put work into it: it lives, and is not another thread's default stream. */
+bool track_stream_reachable(const struct tracked_stream *stream);
 
 uint32_t track_event_created(CUevent handle, uint32_t flags);
 uint32_t track_event(CUevent handle, uint32_t *flags); /* 0: unknown (an imported one) */

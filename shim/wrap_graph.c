@@ -10,8 +10,8 @@
 static CUresult begun(struct call *call, CUresult result)
 {
     call_end(call);
-    if (result == CUDA_SUCCESS)
-        device_capture_began();
+    if (result != CUDA_SUCCESS)
+        device_capture_ended();
     return call_leave(call, result);
 }
 
@@ -21,6 +21,7 @@ static bool begin(struct call *call, enum hook hook)
 {
     if (!call_enter(call, hook))
         return false;
+    device_capture_began();
     call_begin(call);
     return true;
 }

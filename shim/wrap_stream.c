@@ -226,7 +226,7 @@ CUresult cuEventSynchronize(CUevent hEvent)
     CUresult result = REAL(cuEventSynchronize, HOOK_cuEventSynchronize)(hEvent);
     call_end(&call);
     record_sync_done(record, &call, result);
-    health_after_sync(result);
+    health_after_event(result);
     return call_leave(&call, result);
 }
 

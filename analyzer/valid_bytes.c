@@ -117,6 +117,23 @@ void valid_bytes_copy(struct valid_bytes *v, const struct model_allocation *to, 
     }
 }
 
+void valid_bytes_clear(struct valid_bytes *v, const struct model_allocation *a, const uint8_t *unwritten)
+{
+    struct valid_entry *e = entry_of(v, a);
+    size_t bytes = (size_t)(a->bytes + 7) / 8;
+    if (v->give_up || born_written(a->record->kind))
+        return;
+    if (e->all) {
+        e->bits = malloc(bytes + 1);
+        if (!e->bits)
+            return;
+        memset(e->bits, 0xff, bytes);
+        e->all = false;
+    }
+    for (size_t k = 0; e->bits && k < bytes; k++)
+        e->bits[k] &= (uint8_t)~unwritten[k];
+}
+
 const uint8_t *valid_bytes_of(struct valid_bytes *v, const struct model_allocation *a)
 {
     return want_bits(v, a) ? entry_of(v, a)->bits : NULL;

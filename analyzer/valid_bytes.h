@@ -27,6 +27,8 @@ void valid_bytes_mark(struct valid_bytes *valid, const struct model_allocation *
 void valid_bytes_mark_all(struct valid_bytes *valid, const struct model_allocation *a);
 /* `written`: one bit per byte of the allocation. */
 void valid_bytes_merge(struct valid_bytes *valid, const struct model_allocation *a, const uint8_t *written);
+/* Takes back: the bytes of `unwritten` count as never written. Not when records were lost. */
+void valid_bytes_clear(struct valid_bytes *valid, const struct model_allocation *a, const uint8_t *unwritten);
 /* A copy takes over which bytes of its source were written. `from` NULL: from memory of the host, all of it was. */
 void valid_bytes_copy(struct valid_bytes *valid, const struct model_allocation *to, uint64_t to_offset,
                       const struct model_allocation *from, uint64_t from_offset, uint64_t bytes);

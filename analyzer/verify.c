@@ -151,6 +151,7 @@ static bool take_launch(struct verify *v, const struct model_launch *l, bool sel
     else
         assume_written(v, l);
     assume_faults_written(v, j);
+    verify_apply_stains(v, l);
     verify_memory_free(&memory);
     return true;
 }
@@ -162,6 +163,8 @@ static void walk(struct verify *v, struct selection *selection, struct judgement
     for (size_t i = 0; i < m->capture->record_count; i++) {
         const struct cap_head *record = m->capture->records[i];
         model_live_advance(&v->live, record->seq);
+        if (record->type == CAP_COPY)
+            verify_host_copy(v, (const void *)record, out);
         if (record->type == CAP_COPY || record->type == CAP_SET)
             valid_bytes_record(&v->valid, &v->live, record);
         if (record->type != CAP_LAUNCH || next >= m->launch_count || m->launches[next].record != (const void *)record)
@@ -195,6 +198,7 @@ enum status verify_capture(const struct model *m, struct selection *selection, c
         free(v.modules[i].detail);
     }
     free(v.modules);
+    verify_stains_end(&v);
     free(v.reach);
     map_free(&v.module_index);
     model_live_end(&v.live);

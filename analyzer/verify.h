@@ -32,6 +32,14 @@ struct verify_module { /* by module id; loaded once, also when that failed */
     const char *reason; /* static; why there is none */
     char *detail;       /* owned */
 };
+/* Bytes of an allocation that a launch stored, made from bytes that nobody wrote. */
+struct verify_stain {
+    const struct model_launch *launch;
+    const struct model_allocation *allocation;
+    uint8_t *bits;                /* owned; one per byte */
+    struct judgement_fault fault; /* owned; the load, in one stain of the launch; empty once it was told */
+};
+
 /* Where a kernel's stores go, as far as is known. */
 enum verify_reach { VERIFY_REACH_UNKNOWN, VERIFY_REACH_ARGUMENTS, VERIFY_REACH_ANYWHERE };
 
@@ -46,6 +54,8 @@ struct verify {
     struct map module_index; /* module id -> index */
     uint8_t *reach;          /* enum verify_reach by kernel index: where it writes */
     uint32_t sm, sm_count;
+    struct verify_stain *stains; /* owned */
+    size_t stain_count;
 };
 
 const struct verify_module *verify_module_of(struct verify *v, const struct model_launch *launch);
@@ -66,5 +76,20 @@ void verify_outputs(struct verify *v, const struct model_launch *launch, const s
 void verify_fill_launch(const struct verify *v, const struct model_launch *launch,
                         const struct reference_module *module, const struct verify_memory *memory,
                         struct reference_launch *out);
+
+/* Frees *memory and makes it anew. False: *j says why not. */
+bool verify_make_memory(struct verify *v, const struct model_launch *launch, bool everything,
+                        struct verify_memory *memory, struct judgement *j);
+
+/* Does what lies in bytes that nobody wrote change anything that the launch stores? */
+bool verify_garbage_matters(struct verify *v, const struct model_launch *launch, const struct reference_launch *run);
+/* Notes which outputs are made of unwritten bytes; before the launch's stores are merged. */
+void verify_trace_unwritten(struct verify *v, const struct model_launch *launch, const struct reference_launch *run,
+                            const struct verify_memory *memory);
+/* Makes these outputs unwritten again; after the merge. */
+void verify_apply_stains(struct verify *v, const struct model_launch *launch);
+/* Reports the loads whose bytes a copy carries to the host, each once. */
+void verify_host_copy(struct verify *v, const struct cap_copy *copy, struct judgements *judgements);
+void verify_stains_end(struct verify *v);
 
 #endif

@@ -63,7 +63,7 @@ static bool can_run(struct verify *v, const struct model_launch *l, const struct
     return true;
 }
 
-static bool make_memory(struct verify *v, const struct model_launch *l, bool everything, struct verify_memory *memory,
+bool verify_make_memory(struct verify *v, const struct model_launch *l, bool everything, struct verify_memory *memory,
                         struct judgement *j)
 {
     struct diag diag = {.text = ""};
@@ -82,7 +82,7 @@ static bool execute(struct verify *v, const struct model_launch *l, struct refer
     reference_run(run, result);
     if (result->foreign) {
         reference_result_free(result);
-        if (!make_memory(v, l, true, memory, j))
+        if (!verify_make_memory(v, l, true, memory, j))
             return false;
         verify_fill_launch(v, l, module, memory, run);
         run->layout = REFERENCE_AS_LAUNCHED;
@@ -90,58 +90,6 @@ static bool execute(struct verify *v, const struct model_launch *l, struct refer
     }
     j->instructions = result->instructions;
     return true;
-}
-
-/* Loads of bytes that nobody wrote are harmless when what is in them changes nothing: padding that travels along with a
- * wide load, elements that are masked out later. So: twice, with different garbage, without the check. */
-static bool output_hash(const struct verify_memory *memory, uint64_t *hash)
-{
-    *hash = 0;
-    for (size_t i = 0; i < memory->count; i++) {
-        const struct reference_region *r = &memory->regions[i];
-        uint8_t *masked = malloc(r->bytes + 1);
-        if (!masked)
-            return false;
-        for (uint64_t k = 0; k < r->bytes; k++)
-            masked[k] = bit_get(r->written, k) ? r->host[k] : 0;
-        *hash = *hash * 31 + hash_bytes64(masked, r->bytes) + hash_bytes64(r->written, (r->bytes + 7) / 8);
-        free(masked);
-    }
-    return true;
-}
-
-static bool run_with_garbage(struct verify *v, const struct model_launch *l, const struct reference_launch *like,
-                             uint8_t garbage, uint64_t *hash)
-{
-    struct verify_memory memory = {0};
-    struct judgement scratch = {0};
-    struct reference_launch run;
-    struct reference_result result;
-    bool ok = make_memory(v, l, like->layout == REFERENCE_AS_LAUNCHED, &memory, &scratch);
-    if (ok) {
-        for (size_t i = 0; i < memory.count; i++) {
-            struct reference_region *r = &memory.regions[i];
-            for (uint64_t k = 0; r->valid && k < r->bytes; k++)
-                if (!bit_get(r->valid, k))
-                    r->host[k] = garbage;
-            r->valid = NULL;
-        }
-        verify_fill_launch(v, l, like->module, &memory, &run);
-        run.layout = like->layout;
-        reference_run(&run, &result);
-        ok = !result.reason && !result.fault_count && !result.foreign && output_hash(&memory, hash);
-        reference_result_free(&result);
-    }
-    verify_memory_free(&memory);
-    judgement_clear(&scratch);
-    return ok;
-}
-
-static bool garbage_matters(struct verify *v, const struct model_launch *l, const struct reference_launch *run)
-{
-    /* NaN in every float format against small numbers. */
-    uint64_t first = 0, second = 0;
-    return !run_with_garbage(v, l, run, 0xff, &first) || !run_with_garbage(v, l, run, 0x11, &second) || first != second;
 }
 
 static void drop_uninitialised(struct reference_result *result)
@@ -190,7 +138,7 @@ void verify_judge(struct verify *v, const struct model_launch *l, struct judgeme
     struct reference_launch run;
     struct reference_result result = {0};
     *ran = false;
-    if (!can_run(v, l, &module, j) || !make_memory(v, l, false, memory, j))
+    if (!can_run(v, l, &module, j) || !verify_make_memory(v, l, false, memory, j))
         return;
     verify_fill_launch(v, l, module, memory, &run);
     if (!execute(v, l, &run, memory, &result, j))
@@ -203,13 +151,15 @@ void verify_judge(struct verify *v, const struct model_launch *l, struct judgeme
         verify_not(j, "unknown-memory", "it used an address that belongs to no recorded allocation");
     } else {
         *ran = true;
-        if (has_uninitialised(&result) && !garbage_matters(v, l, &run))
+        if (has_uninitialised(&result) && !verify_garbage_matters(v, l, &run))
             drop_uninitialised(&result);
         j->verdict = JUDGEMENT_CHECKED;
         verify_take_faults(v, l, module, memory, &result, j);
         /* A fault outranks a numeric explanation: what comes after it is not what the device did. */
-        if (!has_harm(j))
+        if (!has_harm(j)) {
+            verify_trace_unwritten(v, l, &run, memory);
             verify_outputs(v, l, module, &run, memory, j);
+        }
     }
     reference_result_free(&result);
 }

@@ -80,6 +80,15 @@ static const char chase_ptx[] = HEAD ".visible .entry chase(.param .u64 out, .pa
                                      ".loc 1 50 5\n"
                                      "st.global.u32 [%rd2], %r2;\nret;\n}\n";
 
+/* move(out, in, n): out[i] = in[i], untouched. The load is line 60. */
+static const char move_ptx[] = HEAD ".visible .entry move(.param .u64 out, .param .u64 in, .param .u32 n)\n"
+                                    "{\n"
+                                    ".reg .b32 %r<3>;\n.reg .b64 %rd<6>;\n"
+                                    "ld.param.u64 %rd1, [out];\nld.param.u64 %rd2, [in];\n"
+                                    "mov.u32 %r1, %tid.x;\nmul.wide.u32 %rd3, %r1, 4;\nadd.s64 %rd4, %rd2, %rd3;\n"
+                                    ".loc 1 60 5\nld.global.u32 %r2, [%rd4];\n.loc 1 61 5\n"
+                                    "add.s64 %rd5, %rd1, %rd3;\nst.global.u32 [%rd5], %r2;\nret;\n}\n";
+
 /* gather(out, in, n): out[1 + atomic counter out[0]++] = in[i]. */
 static const char gather_ptx[] =
     HEAD ".visible .entry gather(.param .u64 out, .param .u64 in, .param .u32 n)\n"
@@ -398,6 +407,42 @@ static void test_verify_written_by_an_unknown_launch(void **state)
     silent(&b, 1);
 }
 
+/* Moved on by a kernel, unseen by it; the copy to the host is where somebody will look at it. */
+static void move_bench(struct bench *b, uint64_t copied_bytes)
+{
+    bench_start(b, move_ptx, "move", 1, COUNT);
+    capture_make_copy_in(&b->make, IN, 40);
+    memcpy(b->after, b->input, sizeof b->after);
+    bench_launch(b, OUT, IN, COUNT);
+    struct cap_copy out = {.head.type = CAP_COPY,
+                           .target = 0x1000,
+                           .source = OUT,
+                           .width = copied_bytes,
+                           .height = 1,
+                           .depth = 1,
+                           .kind = CAP_COPY_DTOH};
+    capture_make_record(&b->make, &out, sizeof out, NULL, 0);
+}
+
+static void test_verify_unwritten_moved_to_the_host(void **state)
+{
+    struct bench b;
+    move_bench(&b, 44);
+    const struct finding *f = only(&b, FINDING_UNINITIALISED_READ);
+    at_line(f, 60);
+    assert_int_equal(f->launch, 1);
+    assert_int_equal(f->allocation, b.in);
+    assert_int_equal(f->offset, 40);
+    bench_end(&b);
+}
+
+static void test_verify_unwritten_moved_and_left(void **state)
+{
+    struct bench b;
+    move_bench(&b, 40);
+    silent(&b, 1);
+}
+
 static void test_verify_race(void **state)
 {
     struct bench b;
@@ -670,6 +715,8 @@ int main(void)
         cmocka_unit_test(test_verify_uninitialised_read),
         cmocka_unit_test(test_verify_written_by_an_earlier_launch),
         cmocka_unit_test(test_verify_written_by_an_unknown_launch),
+        cmocka_unit_test(test_verify_unwritten_moved_to_the_host),
+        cmocka_unit_test(test_verify_unwritten_moved_and_left),
         cmocka_unit_test(test_verify_race),
         cmocka_unit_test(test_verify_barrier_against_race),
         cmocka_unit_test(test_verify_divergent_barrier),

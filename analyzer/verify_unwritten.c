@@ -144,7 +144,7 @@ void verify_trace_unwritten(struct verify *v, const struct model_launch *l, cons
             const struct reference_region *r = &memory->regions[i];
             uint8_t *bits = NULL;
             for (uint64_t k = 0; k < r->bytes; k++) {
-                if (!byte_differs(pair, i, k) || (!bits && !(bits = calloc(1, (size_t)(r->bytes + 7) / 8))))
+                if (!byte_differs(pair, i, k) || (!bits && !(bits = calloc(1, (size_t)r->bytes / 8 + 1))))
                     continue;
                 bits[k / 8] |= (uint8_t)(1u << k % 8);
             }

@@ -48,9 +48,14 @@ void device_capture_ended(void)
     __atomic_fetch_sub(&captures_active, 1, __ATOMIC_ACQ_REL);
 }
 
+bool device_captures_active(void)
+{
+    return __atomic_load_n(&captures_active, __ATOMIC_ACQUIRE) > 0;
+}
+
 bool device_stream_captures(const struct tracked_stream *stream)
 {
-    if (__atomic_load_n(&captures_active, __ATOMIC_ACQUIRE) <= 0)
+    if (!device_captures_active())
         return false;
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     /* For the legacy stream the question itself fails (STREAM_CAPTURE_IMPLICIT) while another stream captures: whatever
@@ -132,7 +137,7 @@ void device_work_make(struct tracked_context *context)
     int none = WORK_NONE;
     if (__atomic_load_n(&context->work_state, __ATOMIC_ACQUIRE) != WORK_NONE || !shim_device_usable())
         return;
-    if (options.sentinels == SENTINELS_OFF && !options.times && options.snapshots_first == 0)
+    if (options.sentinels == SENTINELS_OFF && !options.times && !options.snapshots_first && !options.quarantine)
         return;
     if (!__atomic_compare_exchange_n(&context->work_state, &none, WORK_MAKING, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_ACQUIRE))

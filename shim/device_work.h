@@ -40,6 +40,7 @@ void *device_host_memory(size_t bytes, CUdeviceptr *device_address);
 /* A stream that is being captured must see nothing of ours; so must the legacy stream while another one is captured. */
 void device_capture_began(void);
 void device_capture_ended(void);
+bool device_captures_active(void); /* any stream of the process */
 bool device_stream_captures(const struct tracked_stream *stream);
 
 /* May something of ours be put into the stream now? Not while it is captured, and (but for `deep`) not between a pair

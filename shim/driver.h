@@ -33,6 +33,8 @@
     X(cuKernelGetParamInfo)                                                                                            \
     X(cuKernelGetLibrary)                                                                                              \
     X(cuLaunchKernel)                                                                                                  \
+    X(cuMemFree_v2)                                                                                                    \
+    X(cuCtxSynchronize)                                                                                                \
     X(cuMemHostRegister_v2)                                                                                            \
     X(cuMemHostGetDevicePointer_v2)                                                                                    \
     X(cuMemGetAddressRange_v2)                                                                                         \

@@ -142,6 +142,8 @@ static bool apply(enum option_id id, const char *text)
         return parse_check(text);
     case OPTION_CHECK_BATCH:
         return parse_number(text, false, &options.check_batch) && options.check_batch > 0;
+    case OPTION_QUARANTINE:
+        return parse_number(text, true, &options.quarantine);
     case OPTION_SNAPSHOTS:
         return parse_snapshots(text);
     case OPTION_SNAPSHOT_BUDGET:
@@ -173,16 +175,17 @@ static void set_value(enum option_id id, const char *text)
 /* What the preset means for the options that leave it open. */
 static void apply_preset(void)
 {
-    static const char *const by_preset[3][4] = {
-        [PRESET_WATCH] = {"tail", "sync", "none", "256M"},
-        [PRESET_CHECK] = {"tail", "batch", "first=2", "256M"},
-        [PRESET_DEEP] = {"both", "launch", "all", "8G"},
+    static const char *const by_preset[3][5] = {
+        [PRESET_WATCH] = {"tail", "sync", "none", "256M", "0"},
+        [PRESET_CHECK] = {"tail", "batch", "first=2", "256M", "0"},
+        [PRESET_DEEP] = {"both", "launch", "all", "8G", "1G"},
     };
     const char *const *values = by_preset[options.preset];
     set_value(OPTION_SENTINELS, values[0]);
     set_value(OPTION_CHECK, values[1]);
     set_value(OPTION_SNAPSHOTS, values[2]);
     set_value(OPTION_SNAPSHOT_BUDGET, values[3]);
+    set_value(OPTION_QUARANTINE, values[4]);
 }
 
 static void take_environment(enum option_id id)

@@ -17,6 +17,7 @@ struct options {
     enum sentinels sentinels;
     enum check_when check;
     uint64_t check_batch;
+    uint64_t quarantine;      /* bytes, 0: off */
     uint64_t snapshots_first; /* launches of each kernel and shape; UINT64_MAX: all */
     uint64_t snapshot_budget;
     bool stacks, times;

@@ -6,6 +6,7 @@
 #include "shim/driver.h"
 #include "shim/health.h"
 #include "shim/intern.h"
+#include "shim/quarantine.h"
 #include "shim/record.h"
 #include "shim/sentinel.h"
 #include "shim/track.h"
@@ -48,6 +49,8 @@ CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
         plan = wanted;
     call_begin(&call);
     CUresult result = REAL(cuMemAlloc_v2, HOOK_cuMemAlloc_v2)(dptr, total);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && quarantine_release())
+        result = REAL(cuMemAlloc_v2, HOOK_cuMemAlloc_v2)(dptr, total);
     if (result != CUDA_SUCCESS && (plan.head || plan.tail)) { /* what the program would have got without us */
         plan = (struct sentinel_plan){0, 0};
         result = REAL(cuMemAlloc_v2, HOOK_cuMemAlloc_v2)(dptr, bytesize);
@@ -78,6 +81,8 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInByt
     call_begin(&call);
     CUresult result =
         REAL(cuMemAllocPitch_v2, HOOK_cuMemAllocPitch_v2)(dptr, pPitch, WidthInBytes, rows, ElementSizeBytes);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && quarantine_release())
+        result = REAL(cuMemAllocPitch_v2, HOOK_cuMemAllocPitch_v2)(dptr, pPitch, WidthInBytes, rows, ElementSizeBytes);
     if (result != CUDA_SUCCESS && plan.tail) {
         plan.tail = 0;
         result =
@@ -133,8 +138,10 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
         base = a.base;
     }
     struct cap_free *record = record_free(&call, known ? &a : NULL, dptr, 0);
+    CUresult result = CUDA_ERROR_INVALID_VALUE; /* what a second free gets */
     call_begin(&call);
-    CUresult result = REAL(cuMemFree_v2, HOOK_cuMemFree_v2)(base);
+    if (known ? !quarantine_take(&a, &result) : !quarantine_holds(dptr))
+        result = REAL(cuMemFree_v2, HOOK_cuMemFree_v2)(base);
     call_end(&call);
     if (record)
         __atomic_store_n(&record->result, (int32_t)result, __ATOMIC_RELAXED);

@@ -3,6 +3,7 @@
 
 #include "shim/alloc_table.h"
 #include "shim/call.h"
+#include "shim/quarantine.h"
 
 CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 {
@@ -16,7 +17,8 @@ CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
         uint32_t count;
         uint64_t bytes, redzones;
         alloc_table_totals(&count, &bytes, &redzones);
-        *free = *free + redzones < *total ? *free + redzones : *total;
+        uint64_t ours = redzones + quarantine_bytes();
+        *free = *free + ours < *total ? *free + ours : *total;
     }
     return call_leave_quiet(&call, result);
 }

@@ -40,9 +40,9 @@ void shim_note(int kind, const char *format, ...)
 
 static int clear(void **state)
 {
-    static const char *const names[] = {"OUT",         "PRESET",    "SENTINELS",       "CHECK",
-                                        "CHECK_BATCH", "SNAPSHOTS", "SNAPSHOT_BUDGET", "STACKS",
-                                        "TIMES",       "KERNEL",    "LAUNCH_SKIP",     "LAUNCH_COUNT"};
+    static const char *const names[] = {"OUT",       "PRESET",          "SENTINELS",   "CHECK",  "CHECK_BATCH",
+                                        "SNAPSHOTS", "SNAPSHOT_BUDGET", "QUARANTINE",  "STACKS", "TIMES",
+                                        "KERNEL",    "LAUNCH_SKIP",     "LAUNCH_COUNT"};
     char variable[64];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         snprintf(variable, sizeof variable, "OPSDEBUG_%s", names[i]);
@@ -66,7 +66,7 @@ static void test_options_defaults(void **state)
     assert_true(options.stacks && options.times && !options.kernel_filter);
     assert_string_equal(options.out, "");
     options_record();
-    assert_int_equal(options_written, 12);
+    assert_int_equal(options_written, 13);
     assert_string_equal(last_note, "");
 }
 

@@ -1,15 +1,15 @@
-/* The linker, as far as one input goes: PTX or a fat binary goes in, and comes out as the image to be loaded. Several
- * inputs that refer to each other would have to be joined as machine code, which there is none of here. */
+/* The linker: PTX and fat binaries go in, and their PTX, joined (link_text.h), comes out as the image to be loaded. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/fatbin.h"
+#include "softgpu/link_text.h"
 #include "softgpu/module.h"
 
 struct link {
     struct jit_log log;
-    char *text;
-    size_t bytes;
+    struct buf text;
+    unsigned inputs;
 };
 
 static CUresult enter_link(CUlinkState state, struct link **out)
@@ -47,26 +47,16 @@ CUresult cuLinkCreate(unsigned int numOptions, CUjit_option *options, void **opt
     return cuLinkCreate_v2(numOptions, options, optionValues, stateOut);
 }
 
-/* Takes the input's PTX when it can be run, and says in the log when not. */
 static CUresult take(struct link *l, const char *text, size_t bytes)
 {
-    struct image *image;
-    if (l->text)
-        return log_unsupported_part("cuLinkAddData", "more than one input");
-    char *copy = malloc(bytes + 1);
-    if (!copy)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    memcpy(copy, text, bytes);
-    copy[bytes] = '\0';
-    CUresult result = image_load(copy, &l->log, &image);
-    if (result != CUDA_SUCCESS) {
+    char *copy = strndup(text, bytes);
+    if (!copy || !memmem(text, bytes, ".version", 8)) {
         free(copy);
-        return result;
+        return copy ? CUDA_ERROR_INVALID_PTX : CUDA_ERROR_OUT_OF_MEMORY;
     }
-    image_unref(image);
-    l->text = copy;
-    l->bytes = bytes;
-    return CUDA_SUCCESS;
+    link_text_append(&l->text, copy, l->inputs++);
+    free(copy);
+    return l->text.failed ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
 CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name,
@@ -139,11 +129,17 @@ CUresult cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
         return result;
     if (!cubinOut)
         return CUDA_ERROR_INVALID_VALUE;
-    if (!l->text)
+    if (!l->inputs)
         return CUDA_ERROR_INVALID_IMAGE;
-    *cubinOut = l->text;
+    /* Errors are found, and logged, here. */
+    struct image *image;
+    result = image_load(l->text.data, &l->log, &image);
+    if (result != CUDA_SUCCESS)
+        return result;
+    image_unref(image);
+    *cubinOut = l->text.data;
     if (sizeOut)
-        *sizeOut = l->bytes + 1;
+        *sizeOut = l->text.size + 1;
     return CUDA_SUCCESS;
 }
 
@@ -155,7 +151,7 @@ CUresult cuLinkDestroy(CUlinkState state)
     if (!handle_remove(state, HANDLE_LINK))
         return CUDA_ERROR_INVALID_HANDLE;
     struct link *l = (struct link *)state;
-    free(l->text);
+    buf_free(&l->text);
     free(l);
     return CUDA_SUCCESS;
 }

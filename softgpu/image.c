@@ -6,6 +6,7 @@
 
 #include "common/fatbin.h"
 #include "softgpu/fault.h"
+#include "softgpu/link_text.h"
 #include "softgpu/module.h"
 
 struct wrapper {
@@ -88,8 +89,6 @@ static CUresult parse(const char *text, size_t bytes, struct jit_log *log, struc
                      image->version.target, config_get()->capability);
             result = CUDA_ERROR_INVALID_PTX;
         }
-    } else if (status == STATUS_NOT_SUPPORTED) {
-        log_unsupported_part("PTX", diag.text);
     }
     if (result == CUDA_SUCCESS && fault_changes_text()) {
         image->text = strndup(text, bytes);
@@ -99,26 +98,55 @@ static CUresult parse(const char *text, size_t bytes, struct jit_log *log, struc
         *out = image;
         return CUDA_SUCCESS;
     }
+    log_unsupported_part("PTX", diag.text);
     jit_log_write(log, &diag);
     image_unref(image);
     return result;
 }
 
-static CUresult load_container(const void *data, struct jit_log *log, struct image **out)
+/* The PTX of a container that fits the device, in a new buffer. */
+static CUresult container_text(const void *data, struct jit_log *log, char **text, size_t *bytes)
 {
     struct diag diag = {.offset = -1};
-    char *text = NULL;
-    size_t bytes = 0;
     uint64_t size = fatbin_data_size(data);
     if (!size)
         return CUDA_ERROR_INVALID_IMAGE;
-    enum status status = fatbin_ptx(data, size, config_get()->capability, &text, &bytes, &diag);
-    if (status != STATUS_OK) {
-        jit_log_write(log, &diag);
-        return status == STATUS_BAD_INPUT ? CUDA_ERROR_INVALID_IMAGE : load_error(status);
-    }
-    CUresult result = parse(text, bytes, log, out);
+    enum status status = fatbin_ptx(data, size, config_get()->capability, text, bytes, &diag);
+    if (status == STATUS_OK)
+        return CUDA_SUCCESS;
+    jit_log_write(log, &diag);
+    return status == STATUS_BAD_INPUT ? CUDA_ERROR_INVALID_IMAGE : load_error(status);
+}
+
+static CUresult load_container(const void *data, struct jit_log *log, struct image **out)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    CUresult result = container_text(data, log, &text, &bytes);
+    if (result == CUDA_SUCCESS)
+        result = parse(text, bytes, log, out);
     free(text);
+    return result;
+}
+
+/* What -rdc=true leaves: containers that the device linker has joined, as machine code only; their PTX is joined here.
+ */
+static CUresult load_list(const void *const *list, struct jit_log *log, struct image **out)
+{
+    struct buf joined = {0};
+    CUresult result = CUDA_SUCCESS;
+    for (unsigned i = 0; list[i] && result == CUDA_SUCCESS; i++) {
+        char *text = NULL;
+        size_t bytes = 0;
+        result = container_text(list[i], log, &text, &bytes);
+        if (result == CUDA_SUCCESS)
+            link_text_append(&joined, text, i);
+        free(text);
+    }
+    if (result == CUDA_SUCCESS)
+        result =
+            joined.failed ? CUDA_ERROR_OUT_OF_MEMORY : parse(joined.data ? joined.data : "", joined.size, log, out);
+    buf_free(&joined);
     return result;
 }
 
@@ -143,17 +171,8 @@ CUresult image_load(const void *data, struct jit_log *log, struct image **out)
     static const unsigned char elf[4] = {0x7f, 'E', 'L', 'F'};
     if (starts_with(data, wrapper)) {
         const struct wrapper *w = data;
-        const void *const *list = w->file_or_list;
-        if (w->version == 2 && list && list[0] && list[1]) {
-            struct diag diag = {.offset = -1};
-            snprintf(diag.where, sizeof diag.where, "fatbin");
-            snprintf(diag.text, sizeof diag.text,
-                     "several images that must be linked together (-rdc) are not supported");
-            jit_log_write(log, &diag);
-            log_unsupported_part("cuLibraryLoadData", diag.text);
-            return CUDA_ERROR_NO_BINARY_FOR_GPU;
-        }
-        return load_container(w->version == 2 && list && list[0] ? list[0] : w->data, log, out);
+        return w->version == 2 && w->file_or_list ? load_list(w->file_or_list, log, out)
+                                                  : load_container(w->data, log, out);
     }
     if (starts_with(data, container))
         return load_container(data, log, out);

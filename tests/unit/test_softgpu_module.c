@@ -184,28 +184,56 @@ static void test_fatbin_wrapper(void **state)
     image.payload = sizeof image.text;
 }
 
-static void test_link_of_one_input(void **state)
+static void test_link(void **state)
 {
+    static char caller[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
+                           ".extern .func (.param .b32 r) twice(.param .b32 x);\n.extern .global .align 4 .u32 far;\n"
+                           ".global .align 4 .u32 own = 1;\n"
+                           ".visible .entry call_it(.param .u64 p) {\n .reg .u64 %rd1; .reg .u32 %r<4>;\n"
+                           " ld.param.u64 %rd1, [p]; ld.global.u32 %r1, [far]; ld.global.u32 %r3, [own]; {\n"
+                           " .param .b32 a; .param .b32 b; st.param.b32 [a], %r1; call.uni (b), twice, (a);\n"
+                           " ld.param.b32 %r2, [b]; }\n add.u32 %r2, %r2, %r3; st.global.u32 [%rd1], %r2; ret;\n}\n";
+    static char callee[] =
+        ".version 7.0\n.target sm_75\n.address_size 64\n"
+        ".visible .global .align 4 .u32 far = 21;\n.global .align 4 .u32 own[2] = {100, 200};\n"
+        ".visible .func (.param .b32 r) twice(.param .b32 x) {\n .reg .u32 %r<4>;\n"
+        " ld.param.u32 %r1, [x]; ld.global.u32 %r2, [own+4]; shl.b32 %r1, %r1, 1; add.u32 %r1, %r1, %r2;\n"
+        " st.param.b32 [r], %r1; ret;\n}\n";
     CUlinkState link;
     CUmodule m;
     CUfunction fn;
-    void *cubin;
+    void *cubin, *params[] = {&f.buffer};
     size_t bytes;
+    unsigned out;
     ok(cuLinkCreate_v2(0, NULL, NULL, &link));
     fails(CUDA_ERROR_INVALID_IMAGE, cuLinkComplete(link, &cubin, &bytes)); /* nothing there yet */
     fails(CUDA_ERROR_NO_BINARY_FOR_GPU,
           cuLinkAddData_v2(link, CU_JIT_INPUT_CUBIN, "\177ELF", 4, "code", 0, NULL, NULL));
-    fails(CUDA_ERROR_INVALID_PTX,
-          cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, ".version 7.0\nx", 14, "bad", 0, NULL, NULL));
-    ok(cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, (void *)PTX, sizeof PTX, "good", 0, NULL, NULL));
-    fails(CUDA_ERROR_NOT_SUPPORTED,
-          cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, (void *)PTX, sizeof PTX, "second", 0, NULL, NULL));
+    ok(cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, caller, sizeof caller, "caller", 0, NULL, NULL));
+    ok(cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, callee, sizeof callee, "callee", 0, NULL, NULL));
     ok(cuLinkComplete(link, &cubin, &bytes));
     ok(cuModuleLoadData(&m, cubin));
     ok(cuLinkDestroy(link));
     fails(CUDA_ERROR_INVALID_HANDLE, cuLinkDestroy(link));
-    ok(cuModuleGetFunction(&fn, m, "bump"));
+    ok(cuModuleGetFunction(&fn, m, "call_it"));
+    ok(launch(fn, 1, 1, 0, params));
+    ok(cuMemcpyDtoH_v2(&out, f.buffer, 4));
+    assert_int_equal(out, 2 * 21 + 200 + 1); /* each module has its `own` */
     ok(cuModuleUnload(m));
+}
+
+static void test_link_error_is_logged(void **state)
+{
+    char log[256];
+    CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void *values[] = {log, (void *)sizeof log}, *cubin;
+    size_t bytes;
+    CUlinkState link;
+    ok(cuLinkCreate_v2(2, options, values, &link));
+    ok(cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, ".version 7.0\n.target sm_75\nx", 29, "bad", 0, NULL, NULL));
+    fails(CUDA_ERROR_INVALID_PTX, cuLinkComplete(link, &cubin, &bytes));
+    assert_true(strlen(log) > 0);
+    ok(cuLinkDestroy(link));
 }
 
 /* ---- libraries -------------------------------------------------------------------------------------------------- */
@@ -539,7 +567,8 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_load_refuses_what_cannot_run, setup, reset_context),
         cmocka_unit_test_setup_teardown(test_jit_log_names_the_line, setup, reset_context),
         cmocka_unit_test_setup_teardown(test_fatbin_wrapper, setup, reset_context),
-        cmocka_unit_test_setup_teardown(test_link_of_one_input, setup, reset_context),
+        cmocka_unit_test_setup_teardown(test_link, setup, reset_context),
+        cmocka_unit_test_setup_teardown(test_link_error_is_logged, setup, reset_context),
         cmocka_unit_test_setup_teardown(test_library_lives_in_every_context, setup, reset_context),
         cmocka_unit_test_setup_teardown(test_function_params, setup, reset_context),
         cmocka_unit_test_setup_teardown(test_function_attributes, setup, reset_context),

@@ -58,14 +58,57 @@ static uint64_t seen_bound(const struct check_slot *slot)
     return slot->upto_seq;
 }
 
+static void write_look(uint64_t damage, const struct check_subject *subject, const struct check_slot *slot)
+{
+    struct cap_damage_look *record = slot->stream ? capture_define(CAP_DAMAGE_LOOK, sizeof *record) : NULL;
+    if (!record)
+        return;
+    record->damage = damage;
+    record->clean_seq = slot->stream_clean_seq > subject->clean_seq ? slot->stream_clean_seq : subject->clean_seq;
+    record->upto_seq = slot->upto_seq;
+    record->stream = slot->stream;
+    capture_commit(record);
+}
+
 static uint8_t expected_byte(uint32_t id, uint64_t address)
 {
     return (uint8_t)(sentinel_word(id, address & ~UINT64_C(3)) >> (address & 3) * 8);
 }
 
+/* Damage taken in lately, newest overwriting oldest. */
+static struct {
+    uint32_t id, tail, first, last, stream;
+    uint64_t taken_seq;
+    uint8_t found[CHECK_FOUND];
+} reported[64];
+static uint32_t reported_next;
+
+/* Two streams may look at once and both see the damage, before either has put the pattern back. On one stream looks
+ * follow each other, so what the second one sees is new. */
+static bool seen_by_another_stream(const struct check_entry *entry, const struct check_subject *subject,
+                                   const struct check_slot *slot)
+{
+    for (unsigned i = 0; i < sizeof reported / sizeof *reported; i++)
+        if (reported[i].id == entry->id && reported[i].tail == subject->tail && reported[i].first == entry->first &&
+            reported[i].last == entry->last && reported[i].stream != slot->stream &&
+            slot->upto_seq < reported[i].taken_seq && memcmp(reported[i].found, entry->found, sizeof entry->found) == 0)
+            return true;
+    unsigned at = __atomic_fetch_add(&reported_next, 1, __ATOMIC_RELAXED) % (sizeof reported / sizeof *reported);
+    reported[at].id = entry->id;
+    reported[at].tail = subject->tail;
+    reported[at].first = entry->first;
+    reported[at].last = entry->last;
+    reported[at].stream = slot->stream;
+    reported[at].taken_seq = capture_next_seq();
+    memcpy(reported[at].found, entry->found, sizeof entry->found);
+    return false;
+}
+
 void damage_found(const struct check_entry *entry, const struct check_subject *subject, const struct check_slot *slot)
 {
     struct allocation now;
+    if (seen_by_another_stream(entry, subject, slot))
+        return;
     uint64_t clean = subject->clean_seq, seen = seen_bound(slot);
     if (alloc_table_exact(subject->address, &now) && now.id == entry->id && now.clean_seq > clean &&
         now.clean_seq < slot->upto_seq)
@@ -83,7 +126,9 @@ void damage_found(const struct check_entry *entry, const struct check_subject *s
             record->expected[i] = expected_byte(entry->id, at + i);
             record->found[i] = entry->found[i];
         }
+        uint64_t seq = record->head.seq;
         capture_commit(record);
+        write_look(seq, subject, slot);
     }
     arm_suspects(clean, seen);
 }

@@ -146,6 +146,7 @@ static bool look(struct device_work *work, struct tracked_stream *stream, uint32
 {
     struct collecting c = {.context = work->context->id, .stream = stream->id, .skip_id = only_id};
     uint64_t upto = capture_next_seq(), clean = damage_clean_bound(stream, upto);
+    uint64_t before = __atomic_load_n(&stream->last_look, __ATOMIC_RELAXED);
     bool complete = true;
     sentinel_look_begins();
     alloc_table_each(collect, &c);
@@ -160,6 +161,7 @@ static bool look(struct device_work *work, struct tracked_stream *stream, uint32
             slot->upto_seq = upto;
             slot->clean_seq = clean;
             slot->stream = stream->id;
+            slot->stream_clean_seq = before;
         }
         if (c.found[i].head)
             add_entry(slot, &c.found[i], false);
@@ -174,6 +176,8 @@ static bool look(struct device_work *work, struct tracked_stream *stream, uint32
         complete = launch_slot(work, slot, stream) && complete;
     sentinel_look_ends();
     free(c.found);
+    if (complete && !only_id)
+        __atomic_store_n(&stream->last_look, upto, __ATOMIC_RELAXED);
     return complete;
 }
 

@@ -39,8 +39,9 @@ enum slot_use { SLOT_FREE, SLOT_FILLING, SLOT_PENDING, SLOT_READING };
 struct check_slot {
     uint32_t use; /* atomic: enum slot_use */
     uint32_t count;
-    uint64_t upto_seq;  /* work of its stream before this was complete when it looked */
-    uint64_t clean_seq; /* what an intact redzone is known to be clean up to */
+    uint64_t upto_seq;         /* work of its stream before this was complete when it looked */
+    uint64_t stream_clean_seq; /* upto_seq of the look before this one in the same stream */
+    uint64_t clean_seq;        /* what an intact redzone is known to be clean up to */
     uint32_t stream;
     struct check_entry *entries; /* mapped host memory */
     CUdeviceptr device;

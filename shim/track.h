@@ -34,6 +34,7 @@ struct tracked_stream {
     uint32_t launches_unchecked; /* atomic: launches since the last sentinel check was enqueued */
     uint32_t timing_pair;        /* atomic: the program recorded the first of a pair of timing events */
     uint64_t last_launch;        /* atomic: seq of the newest launch, 0 none */
+    uint64_t last_look;          /* atomic: seq of the newest look at all redzones in this stream */
     uint64_t done_seq;           /* atomic: all work before this seq is known to be complete */
     struct tracked_stream *next; /* all streams of all contexts, newest first */
 };

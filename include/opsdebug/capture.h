@@ -96,6 +96,7 @@ enum cap_type {
     CAP_DAMAGE = 32,
     CAP_ERROR = 33,
     CAP_CHECKED = 34,
+    CAP_DAMAGE_LOOK = 35,
     CAP_END = 40,
 };
 
@@ -318,6 +319,16 @@ struct cap_damage { /* a redzone no longer holds its sentinel */
     uint64_t length;               /* from the first to the last damaged byte */
     uint64_t clean_seq, seen_seq;  /* intact for work before clean_seq, damaged when seen at seen_seq (seqs of any records) */
     uint8_t expected[32], found[32]; /* the first min(length, 32) bytes from `offset` */
+};
+
+/* Beside a CAP_DAMAGE, what the looking stream itself knows: its own work before clean_seq left the redzone intact, its own work
+ * before upto_seq was complete when the damage was seen. So either one of this stream's launches in [clean_seq, upto_seq) did it,
+ * or a launch of another stream in the wider window of the CAP_DAMAGE. */
+struct cap_damage_look {
+    struct cap_head head;
+    uint64_t damage;               /* seq of the CAP_DAMAGE */
+    uint64_t clean_seq, upto_seq;
+    uint32_t stream, reserved;
 };
 
 struct cap_error { /* a hooked call returned an error (CUDA_ERROR_NOT_READY excepted) */

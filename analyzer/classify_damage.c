@@ -241,13 +241,13 @@ static void join_window(const struct damage_case *c)
     struct finding *f;
     char by[160] = "";
     if (can_reach == 1 || ran == 1) {
-        f = new_finding(c, ran == 1 ? 0.9 : 0.6, can_reach == 1 ? only : first);
+        f = new_finding(c, ran == 1 ? 0.9 : 0.7, can_reach == 1 ? only : first);
         if (f && ran > 1)
             finding_evidence(f, "window",
                              "of launches %zu to %zu only this one has an argument that points into the allocation",
                              first, last);
     } else if (ran) {
-        f = new_finding(c, 0.5, first);
+        f = new_finding(c, 0.6, first);
         snprintf(by, sizeof by, " by one of launches %zu to %zu", first, last);
         if (f) {
             char suspects[512];
@@ -259,7 +259,7 @@ static void join_window(const struct damage_case *c)
                 ran, can_reach, suspects);
         }
     } else {
-        f = new_finding(c, 0.5, 0);
+        f = new_finding(c, 0.6, 0);
         snprintf(by, sizeof by, "; no recorded launch did it");
     }
     if (!f)

@@ -11,7 +11,8 @@ struct coverage {
     struct {
         const char *reason; /* borrowed from the judgements, or static */
         size_t count;
-    } not [COVERAGE_REASONS]; /* most frequent first; a 33rd reason is added to the last one */
+        const struct judgement *example; /* the first of them; NULL: it was not looked at */
+    } not [COVERAGE_REASONS];            /* most frequent first; a 33rd reason is added to the last one */
     size_t reasons;
 };
 

@@ -158,6 +158,16 @@ static void print_coverage(FILE *out, struct session *s)
         buf_printf(&b, "%s%zu %s", i ? ", " : "; not: ", c.not [i].count, c.not [i].reason);
     if (b.data)
         text_fold(out, "coverage  ", 10, b.data);
+    for (size_t i = 0; i < c.reasons; i++) {
+        const struct judgement *j = c.not [i].example;
+        const struct model_launch *l = j ? model_launch_by_number(s->model, j->launch) : NULL;
+        char line[400];
+        if (!l || !j->detail)
+            continue;
+        snprintf(line, sizeof line, "%s: launch %zu, %.100s: %.200s", c.not [i].reason, l->number, l->kernel->name,
+                 j->detail);
+        text_fold(out, "            ", 14, line);
+    }
     fprintf(out, "          operator right: 0 of %zu launches checked; not: %zu no-reference\n", c.launches,
             c.launches);
     fprintf(out, "          sentinels: %" PRIu64 " looked at, %zu found damaged\n", s->capture->header.sentinel_checks,

@@ -75,7 +75,7 @@ const struct verify_module *verify_module_of(struct verify *v, const struct mode
 
 /* ---- what a launch did to the allocations ---- */
 
-/* Nothing but the arguments leads it to memory: seen at another launch, or its PTX loads nothing that could be a
+/* Nothing but the arguments leads it to memory: its PTX loads nothing that could be a
  * pointer. */
 static bool keeps_to_arguments(struct verify *v, const struct model_launch *l)
 {
@@ -132,7 +132,8 @@ static void merge_written(struct verify *v, const struct model_launch *l, const 
         for (uint64_t k = 0; !memory->info[i].reached && keeps && k < (memory->regions[i].bytes + 7) / 8; k++)
             keeps = memory->regions[i].written[k] == 0;
     }
-    v->reach[l->kernel - v->model->kernels] = keeps ? VERIFY_REACH_ARGUMENTS : VERIFY_REACH_ANYWHERE;
+    if (!keeps) /* the other answer is not proven by one launch */
+        v->reach[l->kernel - v->model->kernels] = VERIFY_REACH_ANYWHERE;
 }
 
 static bool take_launch(struct verify *v, const struct model_launch *l, bool selected, struct judgements *out)

@@ -77,6 +77,8 @@ void verify_fill_launch(const struct verify *v, const struct model_launch *launc
                         const struct reference_module *module, const struct verify_memory *memory,
                         struct reference_launch *out);
 
+/* Could anybody but the launch have written to the allocation while it ran? */
+bool verify_concurrent(const struct verify *v, const struct model_launch *launch, uint32_t allocation);
 /* Frees *memory and makes it anew. False: *j says why not. */
 bool verify_make_memory(struct verify *v, const struct model_launch *launch, bool everything,
                         struct verify_memory *memory, struct judgement *j);

@@ -140,29 +140,6 @@ static bool order_explains(struct verify *v, const struct model_launch *l, const
 
 /* ---- certain differences ---- */
 
-/* Another stream may have written there at the same time: then nothing is certain. */
-static bool concurrent(const struct verify *v, const struct model_launch *l, uint32_t allocation)
-{
-    const struct model_allocation *a = model_allocation_by_id(v->model, allocation);
-    bool variable = a && a->record->kind == CAP_ALLOC_VARIABLE;
-    size_t first = l->number > 16 ? l->number - 16 : 1;
-    for (size_t n = first; n <= l->number + 16 && n <= v->model->launch_count; n++) {
-        const struct model_launch *other = model_launch_by_number(v->model, n);
-        const uint8_t *params = model_launch_params(other);
-        if (other->record->stream == l->record->stream)
-            continue;
-        if (!params || !a || (variable && other->kernel->record->module == a->record->module))
-            return true;
-        for (uint32_t at = 0; at + 8u <= other->record->param_bytes; at += 8) {
-            uint64_t word;
-            memcpy(&word, params + at, sizeof word);
-            if (word >= a->address && word - a->address < a->bytes)
-                return true;
-        }
-    }
-    return false;
-}
-
 static double largest(const struct reference_region *r)
 {
     double most = 0;
@@ -183,7 +160,7 @@ static void drop_concurrent(const struct verify *v, const struct model_launch *l
     for (size_t i = 0, last = SIZE_MAX, answer = 0; i < c->count; i++) {
         if (c->words[i].region != last) {
             last = c->words[i].region;
-            answer = concurrent(v, l, memory->regions[last].id);
+            answer = verify_concurrent(v, l, memory->regions[last].id);
         }
         if (answer && !c->words[i].stored)
             c->differing--;
@@ -234,7 +211,7 @@ static uint64_t take_region(const struct verify *v, const struct model_launch *l
         kept += w->stored && w->device == w->before;
         outside += !w->stored;
     }
-    if (!sure || concurrent(v, l, r->id))
+    if (!sure || verify_concurrent(v, l, r->id))
         return 0;
     const struct compare_word *w = &c->words[example];
     enum judgement_difference_kind kind = outside == sure                        ? JUDGEMENT_DIFFERENCE_OUTSIDE

@@ -327,6 +327,54 @@ static void test_verify_load_and_store_by_one_thread(void **state)
     bench_end(&b);
 }
 
+/* The first launch has no snapshots, the second one of its kernel has: one finding, of both. */
+static void test_verify_damage_by_a_sibling(void **state)
+{
+    struct bench b;
+    struct params params = {OUT, IN, sizeof b.before, 0};
+    bench_start(&b, slide_ptx, "slide", 1, 1);
+    bench_written(&b);
+    uint64_t first = capture_make_launch(&b.make, b.kernel, b.config, &params, 20);
+    uint64_t sync = capture_make_sync(&b.make, 0);
+    capture_make_damage(&b.make, b.out, sizeof b.before, 4, first, sync);
+    bench_launch(&b, OUT, IN, sizeof b.before);
+    const struct finding *f = only(&b, FINDING_OUT_OF_BOUNDS_WRITE);
+    at_line(f, 40);
+    assert_int_equal(f->launch_count, 2);
+    assert_int_equal(f->launches[0], 1);
+    bench_end(&b);
+}
+
+/* The redzone of another allocation is hit than the one that the first faulting store was meant for. */
+static void test_verify_damage_by_elimination(void **state)
+{
+    struct bench b;
+    bench_start(&b, slide_ptx, "slide", 1, 1);
+    bench_written(&b);
+    uint64_t launch = bench_launch(&b, OUT, IN, sizeof b.before);
+    uint64_t sync = capture_make_sync(&b.make, 0);
+    capture_make_damage(&b.make, b.far, -256, 8, launch, sync);
+    const struct finding *f = only(&b, FINDING_OUT_OF_BOUNDS_WRITE);
+    at_line(f, 40);
+    assert_true(f->confidence > 0.98);
+    bench_end(&b);
+}
+
+/* Every launch of the window was re-executed and stored nothing outside: not attributed, and said so. */
+static void test_verify_damage_by_nobody(void **state)
+{
+    struct bench b;
+    bench_start(&b, scale_ptx, "scale", 1, 128);
+    bench_written(&b);
+    uint64_t launch = bench_launch(&b, OUT, IN, COUNT);
+    uint64_t sync = capture_make_sync(&b.make, 0);
+    capture_make_damage(&b.make, b.out, sizeof b.before, 4, launch, sync);
+    const struct finding *f = only(&b, FINDING_OUT_OF_BOUNDS_WRITE);
+    assert_int_equal(f->launch, 0);
+    assert_null(f->file);
+    bench_end(&b);
+}
+
 /* ---- other classes ---- */
 
 static void test_verify_misaligned(void **state)
@@ -709,6 +757,9 @@ int main(void)
         cmocka_unit_test(test_verify_out_of_bounds_read),
         cmocka_unit_test(test_verify_same_cause_many_launches),
         cmocka_unit_test(test_verify_load_and_store_by_one_thread),
+        cmocka_unit_test(test_verify_damage_by_a_sibling),
+        cmocka_unit_test(test_verify_damage_by_elimination),
+        cmocka_unit_test(test_verify_damage_by_nobody),
         cmocka_unit_test(test_verify_misaligned),
         cmocka_unit_test(test_verify_use_after_free),
         cmocka_unit_test(test_verify_free_after_use),

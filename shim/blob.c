@@ -119,8 +119,15 @@ static void *helper(void *unused)
     shim_thread.inside = 1;
     pthread_mutex_lock(&lock);
     for (;;) {
-        while (!first)
+        if (!first) {
+            pthread_mutex_unlock(&lock);
+            capture_make_spare();
+            pthread_mutex_lock(&lock);
+        }
+        if (!first)
             pthread_cond_wait(&work, &lock);
+        if (!first)
+            continue;
         struct blob_job *job = first;
         first = job->next;
         if (!first)
@@ -159,6 +166,14 @@ static bool ensure_thread(void)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&detached);
     return thread_state == HAS_THREAD;
+}
+
+void blob_wake(void)
+{
+    pthread_mutex_lock(&lock);
+    ensure_thread();
+    pthread_cond_signal(&work);
+    pthread_mutex_unlock(&lock);
 }
 
 bool blob_put(struct blob_job *job)

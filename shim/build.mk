@@ -7,7 +7,7 @@ TARGETS += $(SHIM)
 # What is generated lies in $(B)/gen/shim and is included as shim/NAME.
 SHIM_GENERATED = $(B)/gen/shim/cuda_names.inc $(B)/gen/shim/check_ptx.inc
 # Preloaded, so static TLS is there: no call of __tls_get_addr, which would also make the loader a NEEDED.
-$(B)/obj/shim/%.o: EXTRA_CFLAGS += -I$(B)/gen -ftls-model=initial-exec
+$(B)/obj/shim/%.o: EXTRA_CFLAGS += -I$(B)/gen -ftls-model=initial-exec -include shim/old_glibc.h
 $(B)/obj/shim/doors.o $(B)/obj/shim/device_work.o: $(SHIM_GENERATED)
 
 # The names that cuGetProcAddress knows: everything the header declares.

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "shim/blob.h"
 #include "shim/hooks.h"
 #include "shim/shim.h"
 #include "shim/thread.h"
@@ -45,6 +46,8 @@ static uint64_t ns_per_tsc_32;           /* ns per tick, 32 fractional bits */
 static pthread_mutex_t segments_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct segment *segments;
 static unsigned segment_count;
+static struct segment *spare; /* atomic: made ahead by the helper, its pages already writable */
+static bool spare_wanted;     /* atomic */
 static pthread_key_t thread_key;
 static bool thread_key_valid;
 
@@ -137,12 +140,9 @@ static struct segment *segment_open(size_t bytes)
     }
     s->bytes = bytes;
     s->used = sizeof(struct cap_segment);
-    if (!shim_thread.thread_id)
-        shim_thread.thread_id = (uint32_t)syscall(SYS_gettid);
     struct cap_segment *head = (void *)s->base;
     head->version = CAP_VERSION;
     head->number = s->number;
-    head->tid = shim_thread.thread_id;
     head->first_seq = __atomic_load_n(&header->next_seq, __ATOMIC_RELAXED);
     __atomic_store_n(&head->magic, CAP_SEGMENT_MAGIC, __ATOMIC_RELEASE);
     pthread_mutex_lock(&segments_lock);
@@ -150,6 +150,44 @@ static struct segment *segment_open(size_t bytes)
     segments = s;
     pthread_mutex_unlock(&segments_lock);
     return s;
+}
+
+static void segment_close(struct segment *s);
+
+static void segment_adopt(struct segment *s)
+{
+    if (!shim_thread.thread_id)
+        shim_thread.thread_id = (uint32_t)syscall(SYS_gettid);
+    struct cap_segment *head = (void *)s->base;
+    head->tid = shim_thread.thread_id;
+    head->first_seq = __atomic_load_n(&header->next_seq, __ATOMIC_RELAXED);
+}
+
+/* Every first write to a page of a shared file mapping costs the writer a page fault that goes through the file system:
+ * as much as fifty records. The helper takes them ahead of time. */
+void capture_make_spare(void)
+{
+    if (!shim_is_recording() || !__atomic_exchange_n(&spare_wanted, false, __ATOMIC_ACQ_REL) ||
+        __atomic_load_n(&spare, __ATOMIC_ACQUIRE))
+        return;
+    struct segment *fresh = segment_open(LATER_SEGMENT_BYTES), *none = NULL;
+    if (!fresh)
+        return;
+#ifdef MADV_POPULATE_WRITE /* Linux 5.14; without it the pages come one by one, as before */
+    madvise(fresh->base, fresh->bytes, MADV_POPULATE_WRITE);
+#endif
+    if (!__atomic_compare_exchange_n(&spare, &none, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        segment_close(fresh);
+}
+
+static struct segment *segment_spare(size_t bytes)
+{
+    if (bytes != LATER_SEGMENT_BYTES)
+        return NULL;
+    struct segment *found = __atomic_exchange_n(&spare, NULL, __ATOMIC_ACQ_REL);
+    __atomic_store_n(&spare_wanted, true, __ATOMIC_RELEASE);
+    blob_wake();
+    return found;
 }
 
 /* Gives unused space back and unmaps. */
@@ -197,9 +235,12 @@ static struct segment *segment_switch(size_t need)
     size_t bytes = thread->segment ? LATER_SEGMENT_BYTES : FIRST_SEGMENT_BYTES;
     if (need > bytes - sizeof(struct cap_segment))
         bytes = (need + sizeof(struct cap_segment) + 4095) & ~(size_t)4095;
-    struct segment *fresh = segment_open(bytes);
+    struct segment *fresh = segment_spare(bytes);
+    if (!fresh)
+        fresh = segment_open(bytes);
     if (!fresh)
         return NULL;
+    segment_adopt(fresh);
     struct segment *oldest = thread->previous;
     thread->previous = thread->segment;
     thread->segment = fresh;
@@ -369,6 +410,7 @@ static bool write_hooks(void)
     if (!s)
         return false;
     s->pinned = true;
+    segment_adopt(s);
     shim_thread.segment = s;
     for (unsigned i = 0; i < HOOK_COUNT; i++) {
         const char *text = hook_symbol(i);
@@ -425,6 +467,9 @@ const char *capture_open(const char *out)
 void capture_close(void)
 {
     capture_flush_counters();
+    struct segment *unused = __atomic_exchange_n(&spare, NULL, __ATOMIC_ACQ_REL);
+    if (unused)
+        segment_close(unused);
     if (header->state == CAP_RUNNING)
         capture_set_state(CAP_ENDED, NULL);
     /* Other threads may still be writing, and this one may be asked once more by a later destructor: nothing is

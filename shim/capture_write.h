@@ -31,6 +31,8 @@ void capture_flush_counters(void); /* the calling thread's counts into the heade
 void capture_count(size_t header_member_offset, uint64_t more);
 #define CAPTURE_COUNT(member, more) capture_count(offsetof(struct cap_header, member), more)
 
+void capture_make_spare(void); /* on the helper thread: the next segment, ahead of its need */
+
 uint64_t capture_tsc_to_ns(uint64_t tsc);
 uint64_t capture_tsc_to_mono(uint64_t tsc); /* a point in time as CLOCK_MONOTONIC ns */
 

@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <opsdebug/capture.h>
@@ -138,10 +137,10 @@ struct tracked_module *track_module_loaded(uint64_t handle, bool library, const 
 struct tracked_module *track_module_file(uint64_t handle, bool library, const char *file)
 {
     void *image = NULL;
-    struct stat facts;
     int fd = open(file, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0 && fstat(fd, &facts) == 0 && facts.st_size > 16 && facts.st_size <= IMAGE_BYTES_MAX) {
-        size_t bytes = (size_t)facts.st_size, got = 0;
+    off_t size = fd >= 0 ? lseek(fd, 0, SEEK_END) : -1; /* fstat is a new symbol since glibc 2.33 */
+    if (size > 16 && size <= IMAGE_BYTES_MAX && lseek(fd, 0, SEEK_SET) == 0) {
+        size_t bytes = (size_t)size, got = 0;
         image = calloc(1, bytes + 1); /* PTX in a file has no NUL at its end */
         for (ssize_t n = 1; image && got < bytes && n > 0; got += n > 0 ? (size_t)n : 0)
             n = read(fd, (char *)image + got, bytes - got);

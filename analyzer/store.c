@@ -334,6 +334,18 @@ static enum status take_root(const struct model *m, const cJSON *root, const cha
     return STATUS_OK;
 }
 
+enum status store_parse(const struct model *m, const char *text, const char *where, struct judgements *out,
+                        struct diag *diag)
+{
+    *out = (struct judgements){0};
+    cJSON *root = cJSON_Parse(text);
+    enum status status = take_root(m, root, where, out, diag);
+    cJSON_Delete(root);
+    if (status)
+        judgements_free(out);
+    return status;
+}
+
 enum status store_read(const struct model *m, struct judgements *out, struct diag *diag)
 {
     char path[4096];
@@ -343,11 +355,7 @@ enum status store_read(const struct model *m, struct judgements *out, struct dia
     char *text = read_text(path, diag, &status);
     if (!text)
         return status;
-    cJSON *root = cJSON_Parse(text);
+    status = store_parse(m, text, path, out, diag);
     free(text);
-    status = take_root(m, root, path, out, diag);
-    cJSON_Delete(root);
-    if (status)
-        judgements_free(out);
     return status;
 }

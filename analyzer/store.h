@@ -13,4 +13,8 @@ enum status store_write(const struct model *model, const struct judgements *judg
 /* STATUS_NOT_FOUND when there is none. On any failure *out is empty. */
 enum status store_read(const struct model *model, struct judgements *out, struct diag *diag);
 
+/* The same from text; `where` is for messages. */
+enum status store_parse(const struct model *model, const char *text, const char *where, struct judgements *out,
+                        struct diag *diag);
+
 #endif

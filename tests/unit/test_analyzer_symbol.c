@@ -1,0 +1,167 @@
+/* Host stacks, on this very program. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analyzer/name.h"
+#include "analyzer/symbol.h"
+#include "tests/unit/capture_make.h"
+
+static uint64_t here;
+static unsigned here_line;
+
+/* The address that a call on line `here_line` returns to. */
+__attribute__((noinline)) static void remember(void)
+{
+    here = (uint64_t)(uintptr_t)__builtin_return_address(0);
+}
+
+static inline __attribute__((always_inline)) void call_inlined(void)
+{
+    here_line = __LINE__ + 1;
+    remember();
+    __asm__ volatile("");
+}
+
+__attribute__((noinline)) static void outer(void)
+{
+    call_inlined();
+    __asm__ volatile("");
+}
+
+static int first_object(struct dl_phdr_info *info, size_t size, void *object)
+{
+    struct cap_object *o = object;
+    o->bias = info->dlpi_addr;
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_LOAD && (info->dlpi_phdr[i].p_flags & PF_X)) {
+            o->start = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+            o->end = o->start + info->dlpi_phdr[i].p_memsz;
+        }
+    return 1;
+}
+
+struct bench {
+    struct capture_make make;
+    struct capture *capture;
+    struct symbols *symbols;
+    uint32_t stack;
+};
+
+static void bench_start(struct bench *b, const char *path, uint32_t build_id_bytes)
+{
+    struct diag diag;
+    struct cap_object object = {.head.type = CAP_OBJECT, .build_id_bytes = build_id_bytes, .build_id = "another one"};
+    *b = (struct bench){0};
+    capture_make_start(&b->make);
+    outer();
+    dl_iterate_phdr(first_object, &object);
+    object.path = capture_make_string(&b->make, path);
+    capture_make_record(&b->make, &object, sizeof object, NULL, 0);
+    b->stack = capture_make_stack(&b->make, &here, 1);
+    assert_int_equal(capture_open(capture_make_write(&b->make), &b->capture, &diag), STATUS_OK);
+    b->symbols = symbols_new(b->capture);
+    assert_non_null(b->symbols);
+}
+
+static void bench_end(struct bench *b)
+{
+    symbols_free(b->symbols);
+    capture_close(b->capture);
+    capture_make_end(&b->make);
+}
+
+static const char *own_path(char out[512])
+{
+    ssize_t n = readlink("/proc/self/exe", out, 511);
+    assert_true(n > 0);
+    out[n] = '\0';
+    return out;
+}
+
+static void test_symbols_inlined_call(void **state)
+{
+    struct bench b;
+    char path[512], expected[64], place[64];
+    bench_start(&b, own_path(path), 0);
+    const struct symbol_stack *s = symbols_stack(b.symbols, b.stack);
+    assert_int_equal(symbols_missing(b.symbols), 0);
+    assert_int_equal(s->count, 2);
+    snprintf(expected, sizeof expected, "call_inlined test_analyzer_symbol.c:%u", here_line);
+    assert_string_equal(s->frames[0].text, expected);
+    assert_true(s->frames[0].inlined);
+    assert_string_equal(s->frames[1].function, "outer");
+    assert_false(s->frames[1].inlined);
+    assert_int_equal(s->own, 0);
+    snprintf(expected, sizeof expected, "test_analyzer_symbol.c:%u", here_line);
+    assert_string_equal(symbols_place(b.symbols, b.stack, place, sizeof place), expected);
+    assert_ptr_equal(symbols_stack(b.symbols, b.stack), s);
+    bench_end(&b);
+}
+
+/* Another build of the same program has other lines: offsets are all that can be said. */
+static void test_symbols_other_build(void **state)
+{
+    struct bench b;
+    char path[512];
+    bench_start(&b, own_path(path), 11);
+    const struct symbol_stack *s = symbols_stack(b.symbols, b.stack);
+    assert_int_equal(symbols_missing(b.symbols), 1);
+    assert_int_equal(s->count, 1);
+    assert_int_equal(strncmp(s->frames[0].text, "test_analyzer_symbol+0x", 23), 0);
+    assert_int_equal(s->own, 1);
+    bench_end(&b);
+}
+
+static void test_symbols_file_gone(void **state)
+{
+    struct bench b;
+    bench_start(&b, "/nowhere/libgone.so", 0);
+    assert_int_equal(strncmp(symbols_stack(b.symbols, b.stack)->frames[0].text, "libgone.so+0x", 13), 0);
+    assert_int_equal(symbols_stack(b.symbols, 0)->count, 0);
+    assert_int_equal(symbols_stack(b.symbols, 77)->count, 0);
+    bench_end(&b);
+}
+
+static void test_name_own_source(void **state)
+{
+    assert_true(name_own_source("/home/me/block.cu"));
+    assert_true(name_own_source("block.cuh"));
+    assert_false(name_own_source("/usr/local/cuda/bin/../targets/x86_64-linux/include/device_atomic_functions.hpp"));
+    assert_false(name_own_source("/tmp/tmpxft_0001-6_block.cudafe1.stub.c"));
+    assert_false(name_own_source("/usr/include/c++/12/bits/stl_vector.h"));
+}
+
+static void test_name_demangle(void **state)
+{
+    char *name = name_short("_ZN2at6native25elementwise_kernel_helperILi128ELi4EfEEvPT1_i");
+    assert_non_null(strstr(name, "at::native::elementwise_kernel_helper<128, 4, float>"));
+    free(name);
+    name = name_short("plain_c");
+    assert_string_equal(name, "plain_c");
+    free(name);
+    name = name_full("_Z5scalePf");
+    assert_string_equal(name, "scale(float*)");
+    free(name);
+    name = name_short("_Znonsense");
+    assert_string_equal(name, "_Znonsense");
+    free(name);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_symbols_inlined_call), cmocka_unit_test(test_symbols_other_build),
+        cmocka_unit_test(test_symbols_file_gone),    cmocka_unit_test(test_name_own_source),
+        cmocka_unit_test(test_name_demangle),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

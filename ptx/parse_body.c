@@ -39,8 +39,11 @@ static void parse_address(struct parser *p, struct operand *o)
     } else {
         o->value = parse_integer(p, "a register, a variable or an address");
     }
-    if (token_is(&p->lx.token, ','))
-        reader_fail(p->reader, STATUS_NOT_SUPPORTED, p->lx.token.at, "texture and tensor coordinates are not supported");
+    if (token_is(&p->lx.token, ',')) {
+        o->kind = OPERAND_TEXTURE;
+        while (!token_is(&p->lx.token, ']') && !token_is(&p->lx.token, ';') && p->lx.token.kind != TOKEN_END)
+            lexer_next(&p->lx);
+    }
     parse_expect(p, ']', "after an address");
 }
 

@@ -1,0 +1,90 @@
+/* PTX text: load it, and when it loads, ask everything of it and run a few thousand instructions of every kernel in both modes.
+ * Whatever the text, nothing may crash, hang or read out of bounds. */
+#include <stdlib.h>
+#include <string.h>
+#include "ptx/opsptx.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { BUFFER = 4096, MAX_VARIABLES = 64, MAX_VARIABLE = 1 << 16 };
+
+static void print(void *context, const char *text, size_t bytes)
+{
+    size_t *sum = context;
+    for (size_t i = 0; i < bytes; i++)
+        *sum += (unsigned char)text[i];
+}
+
+static void run(const struct ptx_module *m, const struct ptx_kernel *kernel, const struct ptx_memory *memory, const uint64_t *variables,
+                int mode)
+{
+    size_t sum = 0;
+    unsigned char *params = malloc(kernel->param_bytes + 1u);
+    if (!params)
+        return;
+    /* Every aligned word points to the buffer: pointers in whatever place are good ones. */
+    for (uint32_t i = 0; i < kernel->param_bytes; i++)
+        params[i] = (unsigned char)(memory->ranges[0].address >> (i % 8 * 8));
+    struct ptx_launch launch = {
+        .module = m,
+        .kernel = kernel,
+        .grid = {2, 1, 1},
+        .block = {mode == 1 ? 40 : 3, 1, 1},
+        .params = params,
+        .variables = variables,
+        .memory = memory,
+        .dynamic_shared_bytes = 64,
+        .checked = mode != 0,
+        .seed = mode == 1 ? 5 : 0,
+        .cooperative = mode == 2,
+        .instruction_limit = 3000,
+        .print = print,
+        .print_context = &sum,
+    };
+    if (kernel->required_block[0])
+        memcpy(launch.block, kernel->required_block, sizeof launch.block);
+    struct ptx_result result;
+    struct diag diag;
+    (void)ptx_run(&launch, &result, &diag);
+    for (size_t i = 0; i < result.fault_count; i++) {
+        struct ptx_source frames[4];
+        sum += ptx_module_source(m, result.faults[i].access.ptx_line, frames, 4);
+        sum += (size_t)ptx_fault_kind_name(result.faults[i].kind)[0];
+    }
+    ptx_result_free(&result);
+    free(params);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct ptx_module *m;
+    struct diag diag;
+    if (ptx_module_load((const char *)data, size, "fuzz", &m, &diag) != STATUS_OK)
+        return 0;
+    size_t count = ptx_module_variable_count(m);
+    uint64_t variables[MAX_VARIABLES] = {0};
+    void *hosts[MAX_VARIABLES] = {NULL};
+    struct ptx_range ranges[MAX_VARIABLES + 2];
+    uint8_t *buffer = calloc(1, BUFFER), *valid = calloc(1, BUFFER / 8);
+    bool runnable = count <= MAX_VARIABLES && buffer && valid;
+    ranges[0] = (struct ptx_range){.address = 0x0101010101010000, .bytes = BUFFER, .host = buffer, .id = 1, .valid = valid};
+    struct ptx_memory memory = {.ranges = ranges, .range_count = 1};
+    for (size_t i = 0; runnable && i < count; i++) {
+        const struct ptx_variable *v = ptx_module_variable(m, i);
+        variables[i] = 0x0201010101010000 + i * 0x100000000;
+        hosts[i] = v->size <= MAX_VARIABLE ? malloc(v->size + 1) : NULL;
+        runnable = hosts[i] != NULL;
+        ranges[memory.range_count++] = (struct ptx_range){.address = variables[i], .bytes = v->size, .host = hosts[i], .id = (uint32_t)i + 2};
+    }
+    for (size_t i = 0; runnable && i < count; i++)
+        (void)ptx_module_variable_init(m, i, variables, hosts[i]);
+    for (size_t i = 0; runnable && i < ptx_module_kernel_count(m) && i < 4; i++)
+        for (int mode = 0; mode < 3; mode++)
+            run(m, ptx_module_kernel(m, i), &memory, variables, mode);
+    for (size_t i = 0; i < MAX_VARIABLES; i++)
+        free(hosts[i]);
+    free(buffer);
+    free(valid);
+    ptx_module_free(m);
+    return 0;
+}

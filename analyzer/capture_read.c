@@ -49,14 +49,18 @@ static const struct capture_segment *record_place(const struct capture *c, const
     return NULL;
 }
 
+static void reject_at(struct capture *c, const char *file, long offset, const char *text)
+{
+    if (c->rejected.count < CAPTURE_KEPT_REJECTS)
+        diag_set(&c->rejected.kept[c->rejected.count], STATUS_BAD_INPUT, file, offset, "%s", text);
+    c->rejected.count++;
+}
+
 static void reject_text(struct capture *c, const struct cap_head *record, const char *text)
 {
-    if (c->rejected.count < CAPTURE_KEPT_REJECTS) {
-        long offset;
-        const struct capture_segment *s = record_place(c, record, &offset);
-        diag_set(&c->rejected.kept[c->rejected.count], STATUS_BAD_INPUT, s ? s->name : "?", offset, "%s", text);
-    }
-    c->rejected.count++;
+    long offset;
+    const struct capture_segment *s = record_place(c, record, &offset);
+    reject_at(c, s ? s->name : "?", offset, text);
 }
 
 void capture_reject(struct capture *c, const struct cap_head *record, const char *format, ...)
@@ -376,9 +380,14 @@ static enum status read_segments(struct capture *c, int folder, struct diag *dia
             c->process_count++;
             continue;
         }
-        status = read_file(folder, c->path, names[i]->d_name, SEGMENT_LIMIT, &data, &bytes, diag);
-        if (!status && !push_segment(c, names[i]->d_name, data, bytes))
-            status = diag_set(diag, STATUS_NO_MEMORY, c->path, -1, "no memory for segment %d", i);
+        struct diag problem;
+        status = read_file(folder, c->path, names[i]->d_name, SEGMENT_LIMIT, &data, &bytes, &problem);
+        if (status && status != STATUS_NO_MEMORY) { /* the others may be fine */
+            reject_at(c, names[i]->d_name, 0, problem.text);
+            status = STATUS_OK;
+        } else if (status || !push_segment(c, names[i]->d_name, data, bytes)) {
+            status = diag_set(diag, STATUS_NO_MEMORY, c->path, -1, "no memory for %s", names[i]->d_name);
+        }
     }
     for (int i = 0; i < count; i++)
         free(names[i]);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "analyzer/capture_read.h"
@@ -225,6 +226,23 @@ static void test_capture_reject_long_list(void **state)
     one_rejected(&m, 1, "claims 1000 items");
 }
 
+static void test_capture_reject_unreadable_segment(void **state)
+{
+    struct capture_make m;
+    struct capture *c;
+    struct diag diag;
+    char path[128];
+    make_small(&m);
+    snprintf(path, sizeof path, "%s/segment-000000.rec", capture_make_write(&m));
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(capture_open(m.path, &c, &diag), STATUS_OK);
+    assert_int_equal(c->record_count, 6);
+    assert_int_equal(c->rejected.count, 1);
+    assert_string_equal(c->rejected.kept[0].where, "segment-000000.rec");
+    capture_close(c);
+    capture_make_end(&m);
+}
+
 static void test_capture_skip_unknown_type(void **state)
 {
     struct capture_make m;
@@ -297,6 +315,7 @@ int main(void)
         cmocka_unit_test(test_capture_reject_wrapping_allocation),
         cmocka_unit_test(test_capture_reject_second_free),
         cmocka_unit_test(test_capture_reject_long_list),
+        cmocka_unit_test(test_capture_reject_unreadable_segment),
         cmocka_unit_test(test_capture_skip_unknown_type),
         cmocka_unit_test(test_capture_string_hostile),
         cmocka_unit_test(test_capture_blob),

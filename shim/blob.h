@@ -25,7 +25,7 @@ bool blob_put(struct blob_job *job); /* false: no helper thread; `stored` was no
 /* Copies `bytes` and stores the copy; the hash is returned at once. `stored` may be late, the copy is freed by itself.
  */
 struct hash128 blob_put_copy(const void *data, size_t bytes);
-void blob_wake(void); /* lets the helper, if there is one, make a spare segment */
+void blob_wake(void);                    /* lets the helper, if there is one, make a spare segment */
 void blob_finish(unsigned milliseconds); /* waits until the queue is empty, at most so long */
 bool blob_broken(void);                  /* a blob could not be written (disk): no use in making more */
 

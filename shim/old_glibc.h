@@ -1,8 +1,10 @@
-/* old_glibc.h - lets the library load on glibc 2.28 and later, wherever it was built. Included before every file of the shim.
+/* old_glibc.h - lets the library load on glibc 2.28 and later, wherever it was built. Included before every file of the
+ * shim.
  *
- * glibc 2.34 moved libpthread and libdl into libc and gave their functions a new version, so that a library linked there does not
- * load in older containers. The old versions still exist. Weak, since a program without threads (every child of the watched one
- * loads us too) has no libpthread there: the functions are called only in programs that use CUDA, which always have it.
+ * glibc 2.34 moved libpthread and libdl into libc and gave their functions a new version, so that a library linked
+ * there does not load in older containers. The old versions still exist. Weak, since a program without threads (every
+ * child of the watched one loads us too) has no libpthread there: the functions are called only in programs that use
+ * CUDA, which always have it.
  */
 #ifndef SHIM_OLD_GLIBC_H
 #define SHIM_OLD_GLIBC_H

@@ -70,20 +70,16 @@ static bool copy_fill(struct device_work *work, uint64_t address, uint32_t bytes
                       driver.cuStreamSynchronize(work->stream) == CUDA_SUCCESS);
 }
 
+/* By copies, which the copy engines make: a kernel of ours might never start beside one of the program's that fills the
+ * device and waits for the host, and the host is in here. */
 bool sentinel_fill(struct allocation *a)
 {
     struct device_work *work = device_work(track_current_context());
     if (!work)
         return false;
     CUstreamCaptureMode mode = device_relax();
-    bool ok;
-    if (work->fill)
-        ok = launch_fill(work, a->address - a->head, a->head, a->id, work->stream) &&
-             launch_fill(work, a->address + a->bytes, a->tail, a->id, work->stream) && driver.cuStreamSynchronize &&
-             driver.cuStreamSynchronize(work->stream) == CUDA_SUCCESS;
-    else
-        ok = copy_fill(work, a->address - a->head, a->head, a->id) &&
-             copy_fill(work, a->address + a->bytes, a->tail, a->id);
+    bool ok =
+        copy_fill(work, a->address - a->head, a->head, a->id) && copy_fill(work, a->address + a->bytes, a->tail, a->id);
     device_unrelax(mode);
     return ok;
 }
@@ -242,14 +238,14 @@ static void read_slot(struct check_slot *slot)
 /* Takes in what is complete; the number of slots that are not, or not yet. */
 static unsigned harvest_context(struct tracked_context *context)
 {
-    struct check_slot *ready[SLOTS_PER_GROUP * GROUPS_MAX];
+    struct check_slot *ready[SLOTS_MAX];
     struct device_work *work = __atomic_load_n(&context->work, __ATOMIC_ACQUIRE);
     unsigned open = 1;
     if (!work || !work->slots)
         return 0;
     if (__atomic_exchange_n(&work->slots->harvesting, true, __ATOMIC_ACQ_REL))
         return open; /* another thread is at it */
-    unsigned count = sentinel_slots_complete(work->slots, ready, sizeof ready / sizeof *ready, &open);
+    unsigned count = sentinel_slots_complete(work->slots, ready, SLOTS_MAX, &open);
     for (unsigned i = 0; i < count; i++) {
         read_slot(ready[i]);
         __atomic_store_n(&ready[i]->use, SLOT_FREE, __ATOMIC_RELEASE);

@@ -92,6 +92,6 @@ unsigned sentinel_slots_complete(struct sentinel_slots *slots, struct check_slot
                 out[count++] = &group[i];
         }
     }
-    qsort(out, count, sizeof *out, by_seq);
+    qsort(out, count, sizeof(void *), by_seq);
     return count;
 }

@@ -12,7 +12,13 @@
 
 #include "shim/hooks.h"
 
-enum { SLOTS_PER_GROUP = 16, GROUPS_MAX = 64, CHECK_ENTRIES = 256, CHECK_FOUND = 32 };
+enum {
+    SLOTS_PER_GROUP = 16,
+    GROUPS_MAX = 64,
+    SLOTS_MAX = SLOTS_PER_GROUP * GROUPS_MAX,
+    CHECK_ENTRIES = 256,
+    CHECK_FOUND = 32
+};
 
 enum check_state { CHECK_PENDING, CHECK_INTACT, CHECK_DAMAGED };
 

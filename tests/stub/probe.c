@@ -360,6 +360,18 @@ static void act_memory_info(const char *argument)
         MUST(api.cuMemFree_v2(a[i]) == CUDA_SUCCESS);
 }
 
+/* With a quarantine (without one this stub would crash, and a driver might): the second free is refused, and the memory
+ * of the first is not handed out again. */
+static void act_double_free(const char *argument)
+{
+    CUdeviceptr a, b;
+    begin();
+    MUST(api.cuMemAlloc_v2(&a, 4096) == CUDA_SUCCESS && api.cuMemFree_v2(a) == CUDA_SUCCESS);
+    MUST(api.cuMemFree_v2(a) == CUDA_ERROR_INVALID_VALUE);
+    MUST(api.cuMemAlloc_v2(&b, 4096) == CUDA_SUCCESS && b != a);
+    MUST(api.cuMemFree_v2(b) == CUDA_SUCCESS);
+}
+
 /* No CUDA at all: look-ups mean what they mean without us. */
 static void act_plain(const char *argument)
 {
@@ -422,6 +434,7 @@ int main(int argc, char **argv)
         {"plain", act_plain},
         {"namesake", act_namesake},
         {"newer", act_newer},
+        {"double-free", act_double_free},
     };
     MUST(argc >= 3);
     arguments = argv;

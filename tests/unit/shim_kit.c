@@ -65,6 +65,22 @@ void kit_run(struct kit_run *run, const char *route, const char *action, const c
     waitpid(pid, &run->status, 0);
 }
 
+FILE *kit_command(const char *const *argv)
+{
+    FILE *out = tmpfile();
+    pid_t pid = out ? fork() : -1;
+    if (pid == 0) {
+        dup2(fileno(out), 1);
+        execvp(argv[0], (char *const *)argv);
+        _exit(126);
+    }
+    if (pid > 0)
+        waitpid(pid, NULL, 0);
+    if (out)
+        rewind(out);
+    return out;
+}
+
 bool kit_ok(const struct kit_run *run)
 {
     if (run->status == 0 && !*run->output)

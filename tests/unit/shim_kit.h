@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <opsdebug/capture.h>
 
 /* Given by build.mk; only the linter sees these. */
@@ -25,6 +26,9 @@ void kit_run(struct kit_run *run, const char *route, const char *action, const c
              const char *const *environment);
 void kit_remove(struct kit_run *run);   /* deletes the scratch folder */
 bool kit_ok(const struct kit_run *run); /* exit status 0 and nothing printed */
+
+/* What a command prints, as a stream to read and fclose; `argv` ends with NULL. */
+FILE *kit_command(const char *const *argv);
 
 struct kit_record {
     const struct cap_head *head;

@@ -190,7 +190,8 @@ static void test_exports_are_the_hooks(void **state)
 {
     char line[512], symbol[256];
     size_t exports = 0;
-    FILE *nm = popen("nm -D --defined-only " KIT_BUILD "/libopsdebug.so", "r");
+    const char *const command[] = {"nm", "-D", "--defined-only", (KIT_BUILD "/libopsdebug.so"), NULL};
+    FILE *nm = kit_command(command);
     assert_non_null(nm);
     while (fgets(line, sizeof line, nm)) {
         char type;
@@ -201,7 +202,7 @@ static void test_exports_are_the_hooks(void **state)
         assert_true(is_hooked(symbol));
         exports++;
     }
-    pclose(nm);
+    fclose(nm);
     assert_int_equal(exports, sizeof hooked / sizeof *hooked + 2); /* dlsym and dlvsym in two versions each */
 }
 
@@ -209,12 +210,13 @@ static void test_exports_are_the_hooks(void **state)
 static void test_needs_libc_only(void **state)
 {
     char line[512];
-    FILE *readelf = popen("readelf -d " KIT_BUILD "/libopsdebug.so", "r");
+    const char *const command[] = {"readelf", "-d", (KIT_BUILD "/libopsdebug.so"), NULL};
+    FILE *readelf = kit_command(command);
     assert_non_null(readelf);
     while (fgets(line, sizeof line, readelf))
         if (strstr(line, "(NEEDED)") && !strstr(line, "san.so")) /* a sanitizer build needs its run time */
             assert_non_null(strstr(line, "[libc.so.6]"));
-    pclose(readelf);
+    fclose(readelf);
 }
 
 int main(void)

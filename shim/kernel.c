@@ -33,43 +33,51 @@ static __thread struct {
     struct tracked_kernel *kernel;
 } recent[RECENT] __attribute__((tls_model("initial-exec")));
 
-/* The driver takes a bare pointer; how long the image is says the image itself. 0: not recognised. */
+/* An ELF file ends behind the last of its tables and sections. */
+static uint64_t elf_size(const Elf64_Ehdr *elf)
+{
+    if (elf->e_ident[EI_CLASS] != ELFCLASS64 || elf->e_shentsize != sizeof(Elf64_Shdr))
+        return 0;
+    uint64_t end = elf->e_shoff + (uint64_t)elf->e_shnum * sizeof(Elf64_Shdr);
+    uint64_t segments = elf->e_phoff + (uint64_t)elf->e_phnum * elf->e_phentsize;
+    end = segments > end ? segments : end;
+    const Elf64_Shdr *sections = (const void *)((const char *)elf + elf->e_shoff);
+    for (unsigned i = 0; i < elf->e_shnum; i++)
+        if (sections[i].sh_type != SHT_NOBITS && sections[i].sh_offset + sections[i].sh_size > end)
+            end = sections[i].sh_offset + sections[i].sh_size;
+    return end;
+}
+
+/* The driver takes a bare pointer; how long the image is says the image itself. The driver has accepted it, so what it
+ * says is taken as true. 0: not recognised. */
 static uint64_t image_size(const void *image, uint32_t *kind)
 {
     const unsigned char *bytes = image;
+    uint64_t size;
     *kind = CAP_MODULE_UNKNOWN;
-    uint64_t size = 0;
-    if (memcmp(bytes, ELFMAG, SELFMAG) == 0) {
-        const Elf64_Ehdr *elf = image;
-        *kind = CAP_MODULE_CUBIN;
-        if (elf->e_ident[EI_CLASS] != ELFCLASS64)
-            return 0;
-        /* Sections may end behind both tables; the table of section headers is last in what nvcc writes. */
-        uint64_t sections = elf->e_shoff + (uint64_t)elf->e_shnum * elf->e_shentsize;
-        uint64_t segments = elf->e_phoff + (uint64_t)elf->e_phnum * elf->e_phentsize;
-        return sections > segments ? sections : segments;
-    }
-    if ((size = fatbin_data_size(image))) {
-        *kind = CAP_MODULE_FATBIN;
-        return size;
-    }
-    /* Text: PTX starts with a comment, white space or a directive. */
+    /* Text first, since it may be shorter than the headers. PTX starts with a comment, white space or a directive. */
     if (*bytes == '/' || *bytes == '.' || *bytes == '\n' || *bytes == ' ' || *bytes == '\t' || *bytes == '\r') {
         *kind = CAP_MODULE_PTX;
         return strlen(image) + 1;
     }
-    return 0;
+    if (memcmp(bytes, ELFMAG, SELFMAG) == 0) {
+        *kind = CAP_MODULE_CUBIN;
+        return elf_size(image);
+    }
+    if ((size = fatbin_data_size(image)))
+        *kind = CAP_MODULE_FATBIN;
+    return size;
 }
 
 /* The data behind a fat binary wrapper (the form that nvcc's host code hands over). */
 static const void *unwrap(const void *image)
 {
-    struct wrapper {
+    struct {
         uint32_t magic, version;
         const void *data;
     } wrapper;
-    memcpy(&wrapper, image, sizeof wrapper.magic);
-    if (wrapper.magic != FATBIN_MAGIC)
+    static const uint32_t magic = FATBIN_MAGIC;
+    if (strncmp(image, (const char *)&magic, sizeof magic) != 0) /* stops at the end of a short text */
         return image;
     memcpy(&wrapper, image, sizeof wrapper);
     return wrapper.data;

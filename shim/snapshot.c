@@ -154,6 +154,16 @@ static void discard(struct batch *batch)
     free(batch);
 }
 
+/* The driver may still believe that it writes there: the memory is not reused, only forgotten. */
+static void abandon(struct batch *batch)
+{
+    CAPTURE_COUNT(dropped_snapshots, batch->count);
+    pthread_mutex_lock(&lock);
+    batch->next = abandoned;
+    abandoned = batch;
+    pthread_mutex_unlock(&lock);
+}
+
 static void hand_over(struct batch *batch)
 {
     uint32_t count = batch->count;
@@ -201,10 +211,7 @@ void snapshot_device_lost(void)
     while (lost) {
         struct batch *b = lost;
         lost = b->next;
-        CAPTURE_COUNT(dropped_snapshots, b->count);
-        /* The driver may still believe that it writes there: the memory is not reused, only forgotten. */
-        b->next = abandoned;
-        abandoned = b;
+        abandon(b);
     }
 }
 
@@ -346,6 +353,8 @@ struct snapshot_result snapshot_take(enum cap_snapshot_when when, uint64_t launc
         result.left_out = true;
         if (driver.cuStreamSynchronize && driver.cuStreamSynchronize(stream->handle) == CUDA_SUCCESS)
             discard(batch);
+        else
+            abandon(batch);
     } else {
         result.taken = true;
         pthread_mutex_lock(&lock);

@@ -21,7 +21,8 @@ static void *real_dlsym(void *handle, const char *name)
 EXPORT void *dlsym(void *handle, const char *name)
 {
     void *found = real_dlsym(handle, name);
-    if (found && strcmp(name, "cuMemAlloc_v2") == 0)
+    /* The first letter by hand: a sanitizer asks before its strcmp can be called. */
+    if (found && name[0] == 'c' && strcmp(name, "cuMemAlloc_v2") == 0)
         return (void *)cuMemAlloc_v2;
     return found;
 }

@@ -1,5 +1,5 @@
-/* bench_ptx - how fast kernels run on the executor: million thread instructions per second, in device and in checked mode, and
- * the time against the same loop as plain C (gcc -O2), the baseline. Usage: bench_ptx [workers] */
+/* bench_ptx - how fast kernels run on the executor: million thread instructions per second, in device, checked and shadow
+ * mode (its memory with shadows), and the time against the same loop as plain C (gcc -O2), the baseline. Usage: bench_ptx [workers] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +9,8 @@
 enum { SIDE = 256, COUNT = 1 << 20 };
 static float a[COUNT], b[COUNT], c[COUNT];
 static uint32_t u[COUNT];
+static struct ptx_shadow_value shadows[4][COUNT * 2];
+enum mode { DEVICE, CHECKED, SHADOW };
 
 static double now(void)
 {
@@ -93,12 +95,13 @@ static const struct {
     {"shuffle_sum", c_sum, {COUNT / 256, 1}, {256, 1}, "ac", {COUNT}, 1},
 };
 
-static double run(struct ptx_module *m, size_t i, uint32_t workers, bool checked, double *rate)
+static double run(struct ptx_module *m, size_t i, uint32_t workers, enum mode mode, double *rate)
 {
-    const struct ptx_range ranges[] = {{0x10000000, sizeof a, a, 1, 0, NULL, NULL, NULL},
-                                       {0x20000000, sizeof b, b, 2, 0, NULL, NULL, NULL},
-                                       {0x30000000, sizeof c, c, 3, 0, NULL, NULL, NULL},
-                                       {0x40000000, sizeof u, u, 4, 0, NULL, NULL, NULL}};
+    void *const hosts[] = {a, b, c, u};
+    struct ptx_range ranges[4];
+    for (uint32_t k = 0; k < 4; k++)
+        ranges[k] = (struct ptx_range){.address = (k + 1) * 0x10000000, .bytes = sizeof a, .host = hosts[k], .id = k + 1,
+                                       .shadow = mode == SHADOW ? shadows[k] : NULL};
     const struct ptx_memory memory = {.ranges = ranges, .range_count = 4};
     unsigned char params[64];
     size_t at = 0;
@@ -108,7 +111,8 @@ static double run(struct ptx_module *m, size_t i, uint32_t workers, bool checked
     struct ptx_launch launch = {.module = m, .kernel = ptx_module_find_kernel(m, benches[i].kernel), .memory = &memory};
     launch.params = params;
     launch.workers = workers;
-    launch.checked = checked;
+    launch.checked = mode == CHECKED;
+    launch.shadow = mode == SHADOW;
     for (int k = 0; k < 2; k++) {
         launch.grid[k] = benches[i].grid[k];
         launch.block[k] = benches[i].block[k];
@@ -154,18 +158,19 @@ int main(int argc, char **argv)
         a[i] = (float)(i % 7);
         b[i] = (float)(i % 5);
     }
-    printf("%-16s %14s %14s %16s\n", "kernel", "device M/s", "checked M/s", "times plain C");
+    printf("%-16s %12s %12s %12s %16s\n", "kernel", "device M/s", "checked M/s", "shadow M/s", "times plain C");
     for (size_t i = 0; i < sizeof benches / sizeof *benches; i++) {
-        double device, checked, best = 1e9;
-        double seconds = run(m, i, workers, false, &device);
-        (void)run(m, i, 1, true, &checked);
+        double device, checked, shadow, best = 1e9;
+        double seconds = run(m, i, workers, DEVICE, &device);
+        (void)run(m, i, 1, CHECKED, &checked);
+        (void)run(m, i, 1, SHADOW, &shadow);
         for (int round = 0; round < 3; round++) {
             double start = now();
             benches[i].baseline();
             double t = now() - start;
             best = t < best ? t : best;
         }
-        printf("%-16s %14.1f %14.1f %15.1fx\n", benches[i].kernel, device, checked, seconds / best);
+        printf("%-16s %12.1f %12.1f %12.1f %15.1fx\n", benches[i].kernel, device, checked, shadow, seconds / best);
     }
     ptx_module_free(m);
     return 0;

@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include <time.h>
-#include "ptx/exec.h"
+#include "ptx/exec_shadow.h"
 
 enum { MAX_SHARED = 256 * 1024, MAX_WORKERS = 256, MAX_RESIDENT = 4096 };
 #define SLICE UINT64_C(4000000)
@@ -107,11 +107,14 @@ static enum status check_config(struct launch *l, struct diag *d)
         return refuse(d, "no memory given");
     if (c->cooperative && blocks > MAX_RESIDENT)
         return refuse(d, "a cooperative launch of %llu blocks: at most %d", (unsigned long long)blocks, MAX_RESIDENT);
+    if (c->checked && c->shadow)
+        return refuse(d, "checked and shadow mode do not go together");
     l->memory = c->memory;
     l->block_threads = (uint32_t)threads;
     l->warp_count = (l->block_threads + WARP - 1) / WARP;
     l->block_count = blocks;
     l->checked = c->checked;
+    l->shadow = c->shadow;
     return STATUS_OK;
 }
 
@@ -322,7 +325,7 @@ static enum status run_workers(struct launch *l)
         count = MAX_WORKERS;
     if (count > l->block_count)
         count = (uint32_t)l->block_count;
-    if (l->checked)
+    if (l->checked || l->shadow)
         count = 1; /* findings must not depend on the host's timing */
     l->multi = count > 1;
     struct worker *workers = calloc(count, sizeof *workers);
@@ -370,6 +373,7 @@ static void launch_free(struct launch *l)
     fault_table_free(l->faults);
     if (l->checked)
         check_launch_end(l);
+    shadow_launch_end(l);
     pthread_mutex_destroy(&l->lock);
     free(l);
 }
@@ -397,14 +401,14 @@ enum status ptx_run(const struct ptx_launch *config, struct ptx_result *result, 
         l->grid_range = (struct ptx_range){
             .address = GRID_WINDOW, .bytes = config->cooperative ? GRID_WORKSPACE : 0, .host = l->grid_workspace};
         l->faults = fault_table_create(config->fault_limit);
-        if (!l->faults || (l->checked && !check_launch_start(l)))
+        if (!l->faults || (l->checked && !check_launch_start(l)) || (l->shadow && !shadow_launch_start(l)))
             status = STATUS_NO_MEMORY;
     }
     if (status == STATUS_OK) {
         status = run_workers(l);
         if (status == STATUS_OK)
             status = (enum status)atomic_load(&l->status);
-        if (!fault_table_finish(l->faults, result))
+        if (!fault_table_finish(l->faults, result) || !shadow_launch_finish(l))
             status = STATUS_NO_MEMORY;
     }
     result->status = status;
@@ -415,5 +419,6 @@ enum status ptx_run(const struct ptx_launch *config, struct ptx_result *result, 
 void ptx_result_free(struct ptx_result *result)
 {
     free(result->faults);
+    free(result->events);
     memset(result, 0, sizeof *result);
 }

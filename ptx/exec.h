@@ -4,7 +4,7 @@
  *     exec.c          a launch: configuration, workers, which block next, results
  *     exec_block.c    a block: its threads, turns, barriers, deadlock
  *     exec_warp.c     what the lanes of a warp do together
- *     exec_loop.inc   a thread: the loop over instructions; compiled twice, as run_device and as run_checked
+ *     exec_loop.inc   a thread: the loop over instructions; compiled as run_device, run_checked and run_shadow
  *     exec_memory.c   finding memory, atomics, bitmaps
  *     exec_fault.c    the table of faults
  *     exec_print.c    device printf
@@ -39,6 +39,8 @@ struct shadow {
     uint32_t undef;  /* undefined bytes (low 8 bits), and the record of the load they came from */
 };
 
+struct number_pair; /* exec_shadow.h */
+
 struct frame {
     const struct code *code;
     uint32_t pc, base, local_base;
@@ -57,6 +59,10 @@ struct thread {
     uint8_t *local;
     uint32_t local_room, local_base, local_top;
     uint8_t *local_valid;    /* checked mode: bytes of local that were written */
+    /* shadow mode: by slot, and of local per two bytes (NULL before the first float stored there) */
+    struct ptx_shadow_value *numbers, *local_numbers;
+    struct number_pair *pairs;
+    uint32_t number_slots, local_number_room;
     uint32_t index, lane, warp, tid[3];
     uint32_t wait_mask;      /* THREAD_WARP: lanes it waits for; THREAD_BARRIER: which */
     uint16_t warp_clock;     /* checked mode: *.sync instructions it took part in */
@@ -90,6 +96,7 @@ struct block {
     uint8_t *shared_defined; /* one per byte */
     struct race_cell *shared_cells;
     uint16_t epoch, fences;  /* barriers passed; fences executed by its threads */
+    struct ptx_shadow_value *shared_numbers; /* shadow mode: per two bytes; NULL before the first float stored there */
 };
 
 struct launch {
@@ -114,6 +121,8 @@ struct launch {
     pthread_mutex_t lock;    /* faults, found ranges, print, misaligned atomics */
     struct fault_table *faults;
     struct check *check;     /* checked mode's tables */
+    bool shadow;
+    struct number_table *numbers; /* shadow mode's events */
 };
 
 struct worker {
@@ -132,6 +141,8 @@ struct worker {
 enum stop run_device(struct worker *w, struct block *b, struct thread *t);
 enum stop run_device_fma(struct worker *w, struct block *b, struct thread *t); /* for processors with FMA and BMI */
 enum stop run_checked(struct worker *w, struct block *b, struct thread *t);
+enum stop run_shadow(struct worker *w, struct block *b, struct thread *t);
+enum stop run_shadow_fma(struct worker *w, struct block *b, struct thread *t);
 
 /* ---- exec_block.c ---- */
 struct block *block_create(struct worker *w);
@@ -204,6 +215,16 @@ void do_return(struct thread *t);
 uint64_t clock_value(struct worker *w, const struct thread *t, unsigned mode, uint64_t executed);
 void launch_stop(struct launch *l, enum status status);
 uint64_t random_next(uint64_t *state);
+
+/* A slot gets a plain number, outside the loops. */
+static inline void thread_set(struct thread *t, uint32_t slot, uint64_t value)
+{
+    t->stack[t->base + slot].u64 = value;
+    if (t->shadow)
+        t->shadow[t->base + slot] = (struct shadow){0};
+    if (t->numbers)
+        t->numbers[t->base + slot] = (struct ptx_shadow_value){0};
+}
 
 static inline bool launch_stopped(const struct launch *l)
 {

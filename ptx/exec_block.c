@@ -1,7 +1,7 @@
 /* exec_block.c - one block: its threads' frames, turns, barriers and deadlock. */
 #include <stdlib.h>
 #include <string.h>
-#include "ptx/exec.h"
+#include "ptx/exec_shadow.h"
 
 enum { TURN = 1 << 15, MAX_DEPTH = 1 << 12, MAX_SLOTS = 1 << 20, MAX_LOCAL = 512 * 1024 };
 
@@ -51,11 +51,13 @@ void block_destroy(struct block *b)
         free(t->frames);
         free(t->local);
         free(t->local_valid);
+        shadow_thread_free(t);
     }
     for (uint32_t i = 0; b->templates && i < b->worker->launch->module->code_count; i++)
         free(b->templates[i]);
     if (b->worker->launch->checked)
         check_block_destroy(b);
+    shadow_block_free(b);
     free(b->templates);
     free(b->threads);
     free(b->shared);
@@ -145,6 +147,8 @@ static bool enter(struct block *b, struct thread *t, const struct code *code)
         if (checked)
             memset(t->local_valid + t->local_base, 0, code->local_bytes);
     }
+    if (b->worker->launch->shadow && !shadow_enter(t, code))
+        return false;
     fill_thread_slots(t, code, R);
     t->code = code;
     t->pc = 0;
@@ -215,7 +219,7 @@ static bool call_builtin(struct worker *w, struct block *b, struct thread *t, co
     uint64_t result = device_printf(w, b, t, values[0], values[1]);
     const struct call_arg *r = &site->returns[0];
     if (r->slot)
-        t->stack[t->base + r->at].u64 = result;
+        thread_set(t, r->at, result);
     else if (r->bytes <= 8)
         memcpy(t->local + t->local_base + r->at, &result, r->bytes);
     if (!r->slot && t->local_valid)
@@ -247,6 +251,8 @@ bool do_call(struct worker *w, struct block *b, struct thread *t, const struct i
         const struct call_arg *from = &site->args[i], *to = &code->params[i];
         uint8_t *out = to->slot ? (uint8_t *)&t->stack[t->base + to->at] : t->local + t->local_base + to->at;
         read_arg(t, base, local_base, from, out);
+        if (t->numbers)
+            shadow_pass(t, base, local_base, from, t->base, t->local_base, to, from->bytes);
         if (!t->shadow)
             continue;
         struct shadow s = from->slot ? t->shadow[base + from->at] : (struct shadow){0};
@@ -273,6 +279,8 @@ void do_return(struct thread *t)
     for (uint32_t i = 0; i < f->site->return_count; i++) {
         const struct call_arg *from = &callee->returns[i], *to = &f->site->returns[i];
         uint64_t wide = 0;
+        if (t->numbers)
+            shadow_pass(t, base, local_base, from, t->base, t->local_base, to, to->bytes);
         if (to->slot) {
             struct call_arg part = *from;
             part.bytes = to->bytes;
@@ -351,6 +359,7 @@ bool block_start(struct block *b, uint64_t linear)
         }
     if (l->checked)
         check_block_start(b);
+    shadow_block_start(b);
     return true;
 }
 
@@ -366,9 +375,7 @@ static void release_barrier(struct block *b, uint32_t id)
         const struct insn *in = &t->code->insns[t->pc];
         if (in->op == OP_BAR_RED) {
             unsigned op = in->mod >> 2 & 3;
-            t->stack[t->base + in->d].u64 = op == 2 ? bar->population : op == 1 ? bar->any : bar->all;
-            if (t->shadow)
-                t->shadow[t->base + in->d] = (struct shadow){0};
+            thread_set(t, in->d, op == 2 ? bar->population : op == 1 ? bar->any : bar->all);
         }
         t->pc++;
         t->executed++;
@@ -480,9 +487,9 @@ static enum stop run_thread(struct worker *w, struct block *b, struct thread *t)
         return run_checked(w, b, t);
 #if defined(__x86_64__) && !defined(__clang__)
     if (w->launch->fma)
-        return run_device_fma(w, b, t);
+        return w->launch->shadow ? run_shadow_fma(w, b, t) : run_device_fma(w, b, t);
 #endif
-    return run_device(w, b, t);
+    return w->launch->shadow ? run_shadow(w, b, t) : run_device(w, b, t);
 }
 
 /* One turn for every thread of the warp that can run. False: nobody could. */
@@ -526,7 +533,7 @@ static void report_deadlock(struct block *b)
             continue;
         fault_simple(b->worker, b, t, PTX_FAULT_BARRIER);
         t->state = THREAD_DONE;
-        if (!b->worker->launch->checked)
+        if (!b->worker->launch->checked && !b->worker->launch->shadow)
             return;
     }
     b->live = 0;

@@ -84,6 +84,8 @@ static bool same_fault(const struct ptx_fault *a, const struct ptx_fault *b)
 void fault_report(struct worker *w, struct block *b, struct thread *t, const struct insn *in, struct ptx_fault *f)
 {
     struct launch *l = w->launch;
+    if (l->shadow) /* judged elsewhere; the access gives zero, or the thread ends */
+        return;
     f->access.ptx_line = f->access.ptx_line ? f->access.ptx_line : thread_line(t, in);
     memcpy(f->access.block, b->ctaid, sizeof f->access.block);
     memcpy(f->access.thread, t->tid, sizeof f->access.thread);

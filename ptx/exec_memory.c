@@ -80,7 +80,7 @@ static enum ptx_fault_kind judge_range(const struct launch *l, const struct ptx_
 {
     if (!r || bytes > r->bytes - (address - r->address))
         return PTX_FAULT_OUT_OF_BOUNDS;
-    if (l->checked && (r->flags & PTX_RANGE_FREED))
+    if ((l->checked || l->shadow) && (r->flags & PTX_RANGE_FREED))
         return PTX_FAULT_FREED;
     if (write && (r->flags & PTX_RANGE_READ_ONLY))
         return PTX_FAULT_READ_ONLY;

@@ -3,7 +3,7 @@
  * Lanes run one after the other, so a *.sync instruction is a meeting: a lane waits until every lane its mask names (that has
  * not ended) stands at an instruction of the same kind with the same mask; the last to come does it for all. As on devices of
  * compute capability 7 and later it need not be the very same instruction. */
-#include "ptx/exec.h"
+#include "ptx/exec_shadow.h"
 #include "ptx/lower.h"
 
 struct meeting {
@@ -23,16 +23,9 @@ static const struct insn *instruction(const struct thread *t)
     return &t->code->insns[t->pc];
 }
 
-static void clear_shadow(struct thread *t, uint32_t slot)
-{
-    if (t->shadow)
-        t->shadow[t->base + slot] = (struct shadow){0};
-}
-
 static void set(struct thread *t, uint32_t slot, uint64_t value)
 {
-    slots(t)[slot].u64 = value;
-    clear_shadow(t, slot);
+    thread_set(t, slot, value);
 }
 
 /* shfl.sync d|p, a, b, c: the PTX ISA's pseudocode, with c = segment mask << 8 | clamp. */
@@ -40,6 +33,8 @@ static void do_shfl(struct meeting *m)
 {
     uint64_t values[WARP] = {0};
     struct shadow shadows[WARP] = {{0}};
+    struct ptx_shadow_value numbers[WARP];
+    struct number_pair pairs[WARP];
     for (uint32_t i = 0; i < WARP; i++) {
         if (!m->lanes[i])
             continue;
@@ -47,6 +42,10 @@ static void do_shfl(struct meeting *m)
         values[i] = slots(m->lanes[i])[in->a].u32;
         if (m->lanes[i]->shadow)
             shadows[i] = m->lanes[i]->shadow[m->lanes[i]->base + in->a];
+        if (m->lanes[i]->numbers) {
+            numbers[i] = m->lanes[i]->numbers[m->lanes[i]->base + in->a];
+            pairs[i] = m->lanes[i]->pairs[m->lanes[i]->base + in->a];
+        }
     }
     for (uint32_t lane = 0; lane < WARP; lane++) {
         struct thread *t = m->lanes[lane];
@@ -83,6 +82,10 @@ static void do_shfl(struct meeting *m)
         set(t, in->d, values[from]);
         if (t->shadow)
             t->shadow[t->base + in->d] = shadows[from];
+        if (t->numbers) {
+            t->numbers[t->base + in->d] = numbers[from];
+            t->pairs[t->base + in->d] = pairs[from];
+        }
         set(t, extra, valid);
     }
 }

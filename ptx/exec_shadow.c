@@ -1,0 +1,360 @@
+/* exec_shadow.c - judging the error of a float operation, the events of a launch, half precision. */
+#include <stdlib.h>
+#include <string.h>
+#include "ptx/exec_shadow.h"
+
+struct number_table {
+    struct map index; /* line * 4 + kind -> event */
+    struct ptx_number_event *events;
+    size_t count, capacity;
+};
+
+/* ---- events ---- */
+
+bool shadow_launch_start(struct launch *l)
+{
+    l->numbers = calloc(1, sizeof *l->numbers);
+    return l->numbers != NULL;
+}
+
+void shadow_launch_end(struct launch *l)
+{
+    if (!l->numbers)
+        return;
+    map_free(&l->numbers->index);
+    free(l->numbers->events);
+    free(l->numbers);
+    l->numbers = NULL;
+}
+
+static int compare_events(const void *x, const void *y)
+{
+    const struct ptx_number_event *a = x, *b = y;
+    if (a->access.ptx_line != b->access.ptx_line)
+        return a->access.ptx_line < b->access.ptx_line ? -1 : 1;
+    return (a->kind > b->kind) - (a->kind < b->kind);
+}
+
+bool shadow_launch_finish(struct launch *l)
+{
+    struct number_table *n = l->numbers;
+    if (!n || n->count == 0)
+        return true;
+    qsort(n->events, n->count, sizeof *n->events, compare_events);
+    l->result->events = n->events;
+    l->result->event_count = n->count;
+    n->events = NULL;
+    return true;
+}
+
+static struct ptx_number_event *find_event(struct launch *l, uint32_t line, enum ptx_number_kind kind)
+{
+    struct number_table *n = l->numbers;
+    uint64_t at, key = (uint64_t)line << 2 | kind;
+    if (map_get(&n->index, key, &at))
+        return &n->events[at];
+    if (n->count == n->capacity) {
+        size_t want = n->capacity ? n->capacity * 2 : 16;
+        struct ptx_number_event *fresh = realloc(n->events, want * sizeof *fresh);
+        if (!fresh)
+            return NULL;
+        n->events = fresh;
+        n->capacity = want;
+    }
+    if (!map_put(&n->index, key, n->count))
+        return NULL;
+    struct ptx_number_event *e = &n->events[n->count++];
+    memset(e, 0, sizeof *e);
+    e->kind = kind;
+    return e;
+}
+
+static void note_event(struct worker *w, const struct block *b, const struct thread *t, uint32_t line,
+                       enum ptx_number_kind kind, const struct judgement *j, double error_in, double error_out)
+{
+    struct ptx_number_event *e = find_event(w->launch, line, kind);
+    if (!e) {
+        launch_stop(w->launch, STATUS_NO_MEMORY);
+        return;
+    }
+    bool first = e->count++ == 0;
+    if (!first && !(kind == PTX_NUMBER_AMPLIFIED && error_out > e->error_out))
+        return;
+    if (first) {
+        e->access.ptx_line = line;
+        memcpy(e->access.block, b->ctaid, sizeof e->access.block);
+        memcpy(e->access.thread, t->tid, sizeof e->access.thread);
+    }
+    e->operand_count = j->count;
+    for (unsigned i = 0; i < j->count; i++) {
+        e->operands[i] = j->operands[i].actual;
+        e->operands_wide[i] = j->operands[i].wide;
+    }
+    e->result = j->actual;
+    e->result_wide = j->wide;
+    e->error_in = error_in;
+    e->error_out = error_out;
+}
+
+/* ---- errors ---- */
+
+static const struct {
+    double bound, floor;
+} precisions[] = {
+    [PRECISION_F16] = {BOUND_F16, FLOOR_F16},     [PRECISION_BF16] = {BOUND_BF16, FLOOR_BF16},
+    [PRECISION_TF32] = {BOUND_TF32, FLOOR_TF32},  [PRECISION_F32] = {BOUND_F32, FLOOR_F32},
+    [PRECISION_F64] = {BOUND_F64, FLOOR_F64},     [PRECISION_ROUGH64] = {BOUND_ROUGH64, FLOOR_ROUGH64},
+};
+
+/* Equal infinities, and NaN against NaN, are no error; any other pair with one of them is an infinite one. */
+static double absolute_error(double actual, double wide)
+{
+    if (actual == wide || (actual != actual && wide != wide))
+        return 0;
+    double e = fabs(actual - wide);
+    return e < INFINITY ? e : INFINITY;
+}
+
+/* Against the larger of both, so that a result that should be zero, or is, has error 1 and not infinity. */
+static double relative_error(double actual, double wide, enum precision p)
+{
+    double e = absolute_error(actual, wide), size = fmax(fabs(actual), fabs(wide));
+    double least = precisions[p].floor / precisions[p].bound;
+    if (e == 0 || e == INFINITY)
+        return e;
+    return e / (size > least ? size : least);
+}
+
+/* How much of the result's error an operand's error makes up, in units that only compare with each other; the last one is the
+ * operation's own rounding. */
+static void contributions(const struct judgement *j, double out[4])
+{
+    const struct operand_value *o = j->operands;
+    double size = fmax(fabs(j->actual), fabs(j->wide));
+    for (unsigned i = 0; i < j->count; i++) {
+        double e = absolute_error(o[i].actual, o[i].wide);
+        if (j->how == HOW_PRODUCT)
+            e = relative_error(o[i].actual, o[i].wide, j->precision) * size;
+        else if (j->how == HOW_FMA && i < 2)
+            e *= fmax(fabs(o[1 - i].wide), fabs(o[1 - i].actual));
+        out[i] = e >= 0 ? e : INFINITY; /* 0 * inf */
+    }
+    if (j->how == HOW_ONE) /* in units of the result, so that its own rounding compares */
+        out[0] = absolute_error(j->exact, j->wide);
+    out[3] = absolute_error(j->actual, j->exact);
+}
+
+static uint32_t blame(const struct judgement *j, uint32_t line)
+{
+    double part[4] = {0}, largest = 0, best = -1;
+    uint32_t origin = 0;
+    contributions(j, part);
+    for (unsigned i = 0; i < j->count; i++) {
+        largest = fmax(largest, part[i]);
+        if (j->operands[i].origin && part[i] > best) {
+            best = part[i];
+            origin = j->operands[i].origin;
+        }
+    }
+    if (origin && best * 8 >= largest && best > 0)
+        return origin;
+    return part[3] > largest ? line : 0;
+}
+
+uint32_t shadow_judge(struct worker *w, struct block *b, struct thread *t, const struct insn *in, const struct judgement *j)
+{
+    uint32_t line = thread_line(t, in);
+    bool infinite = false;
+    if (j->actual != j->actual) {
+        for (unsigned i = 0; i < j->count; i++)
+            if (j->operands[i].actual != j->operands[i].actual)
+                return j->operands[i].origin;
+        note_event(w, b, t, line, PTX_NUMBER_NAN, j, 0, 0);
+        return line;
+    }
+    if (isinf(j->actual)) {
+        for (unsigned i = 0; i < j->count; i++)
+            if (isinf(j->operands[i].actual)) {
+                infinite = true;
+                if (j->operands[i].origin)
+                    return j->operands[i].origin;
+            }
+        if (infinite)
+            return 0;
+        note_event(w, b, t, line, PTX_NUMBER_INF, j, 0, 0);
+        return line;
+    }
+    double out = relative_error(j->actual, j->wide, j->precision), in_error = 0;
+    if (out <= precisions[j->precision].bound)
+        return 0;
+    for (unsigned i = 0; i < j->count; i++)
+        in_error = fmax(in_error, relative_error(j->operands[i].actual, j->operands[i].wide, j->precision));
+    if (out > 8 * in_error) {
+        note_event(w, b, t, line, PTX_NUMBER_AMPLIFIED, j, in_error, out);
+        return line;
+    }
+    return blame(j, line);
+}
+
+/* ---- operands that are not plainly of their type ---- */
+
+double shadow_unit(uint64_t seed, uint64_t address)
+{
+    uint64_t state = seed ^ address * UINT64_C(0xd6e8feb86659fd93);
+    return (double)(int64_t)random_next(&state) * 0x1p-63;
+}
+
+static double last_place(enum ptx_shadow_kind kind)
+{
+    return kind == PTX_SHADOW_F16 ? 0x1p-11 : kind == PTX_SHADOW_BF16 ? 0x1p-8 : kind == PTX_SHADOW_F32 ? 0x1p-24 : 0x1p-53;
+}
+
+static struct operand_value of_half(const struct worker *w, enum ptx_shadow_kind kind, const struct ptx_shadow_value *s, double actual)
+{
+    if (s->kind == kind)
+        return (struct operand_value){actual, s->wide, s->origin, s->depth, false};
+    if (s->kind == NUMBER_LOADED) {
+        double u = shadow_unit(w->launch->config->perturbation, (uint64_t)s->wide);
+        return (struct operand_value){actual, actual * (1 + u * last_place(kind)), 0, 0, false};
+    }
+    return (struct operand_value){actual, actual, 0, 0, false};
+}
+
+struct operand_value shadow_operand(const struct worker *w, enum ptx_shadow_kind kind, const struct ptx_shadow_value *s,
+                                    const struct number_pair *p, union slot v, double actual)
+{
+    if (s->kind == NUMBER_PAIR16 && kind == PTX_SHADOW_F32 && v.u16 == 0) /* a bfloat16 made wider by zeros below it */
+        return of_half(w, PTX_SHADOW_BF16, &p->high, actual);
+    if (s->kind == NUMBER_PAIR16 && (kind == PTX_SHADOW_F16 || kind == PTX_SHADOW_BF16))
+        return of_half(w, kind, &p->low, actual);
+    return of_half(w, kind, s, actual);
+}
+
+/* ---- half precision: one operation, or the same on both halves ---- */
+
+struct half_meaning {
+    unsigned count;
+    enum how how;
+    bool pick;
+};
+
+static struct half_meaning half_meaning(unsigned op)
+{
+    switch (op) {
+#define HALF(id, id_x2, operands, how, expression)                                                                     \
+    case OP_##id:                                                                                                      \
+    case OP_##id_x2:                                                                                                   \
+        return (struct half_meaning){operands, HOW_##how, false};
+#define HALF_PICK(id, id_x2, operands, first, expression)                                                              \
+    case OP_##id:                                                                                                      \
+    case OP_##id_x2:                                                                                                   \
+        return (struct half_meaning){operands, HOW_ONE, true};
+#include "ptx/shadow.def"
+    default:
+        return (struct half_meaning){0};
+    }
+}
+
+static double half_wide(unsigned op, unsigned mod, double a, double b, double c)
+{
+    switch (op) {
+#define HALF(id, id_x2, operands, how, expression)                                                                     \
+    case OP_##id:                                                                                                      \
+    case OP_##id_x2:                                                                                                   \
+        return expression;
+#include "ptx/shadow.def"
+    default:
+        return a;
+    }
+}
+
+static struct operand_value half_picked(unsigned op, const struct operand_value o[3], double r)
+{
+    const double xa = o[0].actual, xb = o[1].actual;
+    struct operand_value picked = {0};
+    switch (op) {
+#define HALF_PICK(id, id_x2, operands, first, expression)                                                              \
+    case OP_##id:                                                                                                      \
+    case OP_##id_x2: {                                                                                                 \
+        picked = (first) ? o[0] : o[1];                                                                                \
+        const double x = picked.wide;                                                                                  \
+        picked.wide = expression;                                                                                      \
+        return picked;                                                                                                 \
+    }
+#include "ptx/shadow.def"
+    default:
+        return picked;
+    }
+}
+
+static struct ptx_shadow_value half_result(struct worker *w, struct block *b, struct thread *t, const struct insn *in, bool bf16,
+                                           const struct operand_value o[3], double actual)
+{
+    struct half_meaning m = half_meaning(in->op);
+    enum ptx_shadow_kind kind = bf16 ? PTX_SHADOW_BF16 : PTX_SHADOW_F16;
+    uint32_t deepest = 0;
+    for (unsigned i = 0; i < m.count; i++)
+        deepest = o[i].depth > deepest ? o[i].depth : deepest;
+    struct ptx_shadow_value r = {.depth = deeper(deepest, 0), .kind = kind};
+    if (m.pick) {
+        struct operand_value picked = half_picked(in->op, o, actual);
+        r.wide = picked.wide;
+        r.origin = picked.origin;
+        return r;
+    }
+    enum precision p = bf16 ? PRECISION_BF16 : PRECISION_F16;
+    r.wide = half_wide(in->op, in->mod, o[0].wide, o[1].wide, o[2].wide);
+    if (!(fabs(actual - r.wide) <= precisions[p].bound * fabs(r.wide) + precisions[p].floor)) {
+        struct judgement j = {o, m.count, m.how, p, actual, r.wide, half_wide(in->op, in->mod, o[0].actual, o[1].actual, o[2].actual)};
+        r.origin = shadow_judge(w, b, t, in, &j);
+    }
+    return r;
+}
+
+static bool is_packed(unsigned op)
+{
+    switch (op) {
+#define HALF(id, id_x2, operands, how, expression)        case OP_##id_x2:
+#define HALF_PICK(id, id_x2, operands, first, expression) case OP_##id_x2:
+#include "ptx/shadow.def"
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* ex2, tanh and flushing carry no type bit for f16; the bit is HALF_BF16 in all others. */
+static double half_value(union slot v, unsigned half, bool bf16)
+{
+    return widen_half((uint16_t)(v.u32 >> 16 * half), bf16 ? HALF_BF16 : 0);
+}
+
+void shadow_half(struct worker *w, struct block *b, struct thread *t, const struct insn *in, union slot result)
+{
+    const union slot *R = t->stack + t->base;
+    struct ptx_shadow_value *S = t->numbers + t->base, results[2];
+    struct number_pair *P = t->pairs + t->base;
+    const uint32_t slots[3] = {in->a, in->b, in->c};
+    unsigned halves = is_packed(in->op) ? 2 : 1, count = half_meaning(in->op).count;
+    /* neg and abs do not say which format they work on: their operand's shadow does. */
+    bool bf16 = in->mod & HALF_BF16;
+    if (in->op == OP_NEG_H || in->op == OP_ABS_H)
+        bf16 = S[in->a].kind == PTX_SHADOW_BF16;
+    if (in->op == OP_NEG_HX2 || in->op == OP_ABS_HX2)
+        bf16 = S[in->a].kind == NUMBER_PAIR16 && (P[in->a].low.kind == PTX_SHADOW_BF16 || P[in->a].high.kind == PTX_SHADOW_BF16);
+    enum ptx_shadow_kind kind = bf16 ? PTX_SHADOW_BF16 : PTX_SHADOW_F16;
+    for (unsigned h = 0; h < halves; h++) {
+        struct operand_value o[3] = {{0}};
+        for (unsigned i = 0; i < count; i++) {
+            const struct ptx_shadow_value s = shadow_half_of(&S[slots[i]], &P[slots[i]], h);
+            o[i] = of_half(w, kind, &s, half_value(R[slots[i]], h, bf16));
+        }
+        results[h] = half_result(w, b, t, in, bf16, o, half_value(result, h, bf16));
+    }
+    if (halves == 1) {
+        S[in->d] = results[0];
+    } else {
+        S[in->d] = (struct ptx_shadow_value){.kind = NUMBER_PAIR16};
+        P[in->d] = (struct number_pair){results[0], results[1]};
+    }
+}

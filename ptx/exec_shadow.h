@@ -1,0 +1,236 @@
+/* exec_shadow.h - shadow mode: beside every float its value in double precision, how deep a chain of operations made it, and
+ * which instruction contributed most of its error. What that means is in docs/shadow.md.
+ *
+ *     shadow.def             the meaning of each operation in double precision
+ *     exec_shadowed.c        the loop, exec_loop.inc once more (exec_shadowed_fma.c: for processors with FMA)
+ *     exec_shadow.c          judging an error, events, half precision
+ *     exec_shadow_memory.c   frames, and shadows in memory
+ *     exec_shadow_move.c     bits that are packed, shifted or masked
+ */
+#ifndef PTX_EXEC_SHADOW_H
+#define PTX_EXEC_SHADOW_H
+
+#include "common/map.h"
+#include "ptx/arith.h"
+#include "ptx/exec.h"
+
+/* Kinds of a slot beside those of memory. A slot of kind NONE is a plain number with `wide` and `depth` zero; its `origin`
+ * tells what was loaded from what was computed or written in the program. LOADED occurs under perturbation only: bits from
+ * device memory whose type the consumer will tell, `wide` is the address of their first byte. PAIR16 and PAIR32: two values,
+ * in the slot's struct number_pair. */
+enum { NUMBER_LOADED = PTX_SHADOW_F64 + 1, NUMBER_PAIR16, NUMBER_PAIR32 };
+enum { ORIGIN_COMPUTED, ORIGIN_MEMORY };
+#define NUMBER_PLAIN  ((struct ptx_shadow_value){0})
+#define NUMBER_MEMORY ((struct ptx_shadow_value){.origin = ORIGIN_MEMORY})
+/* `wide` of an entry of kind NONE in memory, under perturbation: 0 nothing is known; the address that the bits were loaded
+ * from; or this: stored by the launch, exact. */
+#define STORED_EXACT (-1.0)
+enum { MAX_SHADOW_DEPTH = (1 << 24) - 1 };
+
+struct number_pair {
+    struct ptx_shadow_value low, high;
+};
+
+/* An operand as the arithmetic reads it. */
+struct operand_value {
+    double actual, wide;
+    uint32_t origin, depth;
+    bool constant; /* a plain number that was not loaded */
+};
+
+/* Precisions: a result may be off by `bound` (64 units) times its size plus `floor` before its error is looked at. */
+enum precision { PRECISION_F16, PRECISION_BF16, PRECISION_TF32, PRECISION_F32, PRECISION_F64, PRECISION_ROUGH64 };
+#define BOUND_F16     0x1p-5
+#define FLOOR_F16     0x1p-23
+#define BOUND_BF16    0x1p-2
+#define FLOOR_BF16    0x1p-126
+#define BOUND_TF32    0x1p-5
+#define FLOOR_TF32    0x1p-126
+#define BOUND_F32     0x1p-18
+#define FLOOR_F32     0x1p-126
+#define BOUND_F64     0x1p-47
+#define FLOOR_F64     0x1p-1022
+#define BOUND_ROUGH64 0x1p-14
+#define FLOOR_ROUGH64 0x1p-1022
+/* Adding a constant of this size rounds to an integer on purpose (exec_shadow.c). */
+#define MAGIC_F16     INFINITY
+#define MAGIC_BF16    INFINITY
+#define MAGIC_TF32    INFINITY
+#define MAGIC_F32     0x1p23
+#define MAGIC_F64     0x1p52
+#define MAGIC_ROUGH64 INFINITY
+
+enum how { HOW_ONE, HOW_SUM, HOW_PRODUCT, HOW_FMA };
+
+/* Why an operation's result is off, and from where. */
+struct judgement {
+    const struct operand_value *operands;
+    unsigned count;
+    enum how how;
+    enum precision precision;
+    double actual, wide;
+    double exact; /* the operation in double precision on the actual operands */
+};
+/* The origin of a result whose error is above the bound or that is no finite number; takes note of events. */
+uint32_t shadow_judge(struct worker *w, struct block *b, struct thread *t, const struct insn *in, const struct judgement *j);
+
+/* ---- exec_shadow.c ---- */
+struct number_table;
+bool shadow_launch_start(struct launch *l);
+bool shadow_launch_finish(struct launch *l); /* fills the result's events */
+void shadow_launch_end(struct launch *l);
+/* The relative error of an entry by perturbation: a number in [-1, 1] for the value at `address`. */
+double shadow_unit(uint64_t seed, uint64_t address);
+/* A float operand whose slot is not of the plain kind `kind`. */
+struct operand_value shadow_operand(const struct worker *w, enum ptx_shadow_kind kind, const struct ptx_shadow_value *s,
+                                    const struct number_pair *p, union slot v, double actual);
+void shadow_half(struct worker *w, struct block *b, struct thread *t, const struct insn *in, union slot result);
+
+/* ---- exec_shadow_move.c ---- */
+/* Half `which` of a 32-bit slot. */
+struct ptx_shadow_value shadow_half_of(const struct ptx_shadow_value *s, const struct number_pair *p, unsigned which);
+/* What the shadow of `in`'s result is, `in` being a MOVE of shadow.def with some shadow among its operands. */
+void shadow_move(const struct insn *in, const union slot *R, struct ptx_shadow_value *S, struct number_pair *P, union slot result);
+
+/* ---- exec_shadow_memory.c ---- */
+bool shadow_enter(struct thread *t, const struct code *code);
+void shadow_thread_free(struct thread *t);
+void shadow_block_start(struct block *b);
+void shadow_block_free(struct block *b);
+void shadow_pass(struct thread *t, uint32_t from_base, uint32_t from_local, const struct call_arg *from, uint32_t to_base,
+                 uint32_t to_local, const struct call_arg *to, uint32_t bytes);
+/* The entries of one value of 1, 2, 4 or 8 bytes, into or out of a slot. */
+void shadow_take(const struct worker *w, const struct ptx_shadow_value *from, uint64_t address, uint32_t bytes, bool device,
+                 struct ptx_shadow_value *s, struct number_pair *p);
+void shadow_put(const struct worker *w, struct ptx_shadow_value *to, uint64_t address, uint32_t bytes, bool device,
+                const struct ptx_shadow_value *s, const struct number_pair *p);
+void shadow_load(struct worker *w, struct block *b, struct thread *t, const struct insn *in, enum mem_space space,
+                 uint64_t address, uint32_t bytes, uint32_t slot);
+void shadow_store(struct worker *w, struct block *b, struct thread *t, const struct insn *in, enum mem_space space,
+                  uint64_t address, uint32_t bytes, uint32_t slot);
+void shadow_atomic(struct worker *w, struct block *b, struct thread *t, const struct insn *in, enum mem_space space,
+                   uint64_t address, uint32_t bytes, uint64_t operand, uint64_t swapped, uint64_t before, uint64_t after);
+void shadow_copy(struct worker *w, struct block *b, const struct insn *in, uint64_t to, uint64_t from, uint32_t bytes,
+                 uint32_t given);
+
+/* ---- what the loop does itself ---- */
+
+static inline double clamp_unit(double x)
+{
+    return x > 0 ? (x < 1 ? x : 1.0) : 0.0;
+}
+
+static inline double clamp_relu(double x, unsigned mod)
+{
+    return (mod & HALF_RELU) && x < 0 ? 0.0 : x;
+}
+
+/* cvt.relu and .satfinite; what was saturated follows the actual value. */
+static inline double clamp_narrow(double x, double r, unsigned mod)
+{
+    if ((mod & NARROW_RELU) && x < 0)
+        return 0;
+    return (mod & NARROW_SATFINITE) && fabs(x) > fabs(r) * 1.01 && fabs(r) > 60000 ? r : x;
+}
+
+/* The value of slot `v` as type T, and the operand with its shadow. */
+#define VALUE_F32(v)     ((double)(v).f32)
+#define VALUE_TF32(v)    ((double)(v).f32)
+#define VALUE_F64(v)     ((v).f64)
+#define VALUE_ROUGH64(v) ((v).f64)
+#define VALUE_F16(v)     ((double)half_to_float((v).u16))
+#define VALUE_BF16(v)    ((double)bfloat_to_float((v).u16))
+#define VALUE_S32(v)     ((double)(v).s32)
+#define VALUE_U32(v)     ((double)(v).u32)
+#define VALUE_S64(v)     ((double)(v).s64)
+#define VALUE_U64(v)     ((double)(v).u64)
+#define SHADOW_KIND_F32     PTX_SHADOW_F32
+#define SHADOW_KIND_TF32    PTX_SHADOW_F32
+#define SHADOW_KIND_F64     PTX_SHADOW_F64
+#define SHADOW_KIND_ROUGH64 PTX_SHADOW_F64
+#define SHADOW_KIND_F16     PTX_SHADOW_F16
+#define SHADOW_KIND_BF16    PTX_SHADOW_BF16
+/* Integers have no shadow: a kind that no slot has. */
+#define SHADOW_KIND_S32 PTX_SHADOW_NONE
+#define SHADOW_KIND_U32 PTX_SHADOW_NONE
+#define SHADOW_KIND_S64 PTX_SHADOW_NONE
+#define SHADOW_KIND_U64 PTX_SHADOW_NONE
+
+static inline struct operand_value operand_value(const struct worker *w, enum ptx_shadow_kind kind, const struct ptx_shadow_value *s,
+                                                 const struct number_pair *p, union slot v, double actual)
+{
+    if (kind == PTX_SHADOW_NONE)
+        return (struct operand_value){actual, actual, 0, 0, false};
+    if (__builtin_expect(s->kind == kind, 1))
+        return (struct operand_value){actual, s->wide, s->origin, s->depth, false};
+    if (__builtin_expect(s->kind == PTX_SHADOW_NONE, 1))
+        return (struct operand_value){actual, actual, 0, 0, s->origin == ORIGIN_COMPUTED};
+    return shadow_operand(w, kind, s, p, v, actual);
+}
+
+static inline uint32_t deeper(uint32_t a, uint32_t b)
+{
+    uint32_t most = a > b ? a : b;
+    return most < MAX_SHADOW_DEPTH ? most + 1 : most;
+}
+
+/* Rounding to an integer by adding 1.5 * 2^23 and its kind: the result is that integer, which follows the actual one. */
+static inline bool is_magic(double x, double magic)
+{
+    return fabs(x) >= magic && fabs(x) < 2 * magic;
+}
+
+static inline struct ptx_shadow_value *device_entries(const struct range_cache *c, uint64_t address)
+{
+    const struct ptx_range *r = c->range;
+    return r && r->shadow ? r->shadow + (address - r->address) / 2 : NULL;
+}
+
+/* The slot was loaded from `address`, or, without `found`, zeroed. Constant arguments fold away. */
+static inline __attribute__((always_inline)) void shadow_loaded(struct worker *w, struct block *b, struct thread *t,
+                                                                const struct insn *in, enum mem_space space,
+                                                                uint64_t address, uint32_t bytes, uint32_t slot, bool found)
+{
+    struct ptx_shadow_value *s = &t->numbers[t->base + slot];
+    const struct ptx_shadow_value *entry = NULL;
+    if (__builtin_expect(!found, 0)) {
+        *s = NUMBER_PLAIN;
+        return;
+    }
+    if (space == MEM_GLOBAL) {
+        entry = device_entries(&w->cache[in->aux], address);
+        if (!entry && !w->launch->config->perturbation) {
+            *s = NUMBER_MEMORY;
+            return;
+        }
+    } else if (space == MEM_SHARED) {
+        if (!b->shared_numbers) {
+            *s = NUMBER_MEMORY;
+            return;
+        }
+        entry = b->shared_numbers + address / 2;
+    } else if (space == MEM_LOCAL && !t->local_numbers) {
+        *s = NUMBER_MEMORY;
+        return;
+    }
+    if (bytes == 4 && entry && entry->kind == PTX_SHADOW_F32)
+        *s = *entry;
+    else
+        shadow_load(w, b, t, in, space, address, bytes, slot);
+}
+
+/* The slot was stored to `address`. */
+static inline __attribute__((always_inline)) void shadow_stored(struct worker *w, struct block *b, struct thread *t,
+                                                                const struct insn *in, enum mem_space space,
+                                                                uint64_t address, uint32_t bytes, uint32_t slot)
+{
+    const struct ptx_shadow_value *s = &t->numbers[t->base + slot];
+    bool kept = space == MEM_GLOBAL   ? device_entries(&w->cache[in->aux], address) != NULL
+                : space == MEM_SHARED ? b->shared_numbers || s->kind != PTX_SHADOW_NONE
+                : space == MEM_LOCAL  ? t->local_numbers || s->kind != PTX_SHADOW_NONE
+                                      : true;
+    if (kept)
+        shadow_store(w, b, t, in, space, address, bytes, slot);
+}
+
+#endif

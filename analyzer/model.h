@@ -73,6 +73,7 @@ struct model {
     const struct cap_device *device; /* the first one, NULL: none */
     const struct cap_end *end;       /* NULL: the process was killed, or still runs */
     uint64_t redzones_checked;
+    bool uses_graphs;                                        /* work ran that the records do not show one by one */
     struct map kernel_index, allocation_index, launch_index; /* id or seq -> index */
 };
 

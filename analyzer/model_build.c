@@ -111,7 +111,16 @@ static bool add_launch(struct model *m, const struct cap_launch *record)
         .config = capture_definition(m->capture, CAP_CONFIG, record->config),
         .host_ns = record->host_ns,
     };
+    if (record->flags & CAP_LAUNCH_CAPTURING)
+        m->uses_graphs = true;
     return map_put(&m->launch_index, record->head.seq, m->launch_count++);
+}
+
+static void take_hook(struct model *m, const struct cap_hook *hook)
+{
+    const char *name = capture_string(m->capture, hook->name);
+    if (hook->calls && strncmp(name, "cuGraphLaunch", 13) == 0)
+        m->uses_graphs = true;
 }
 
 static bool add_record(struct model *m, const struct cap_head *record)
@@ -142,6 +151,9 @@ static bool add_record(struct model *m, const struct cap_head *record)
     case CAP_DEVICE:
         if (!m->device)
             m->device = (const void *)record;
+        return true;
+    case CAP_HOOK:
+        take_hook(m, (const void *)record);
         return true;
     case CAP_CHECKED:
         m->redzones_checked += ((const struct cap_checked *)record)->redzones;

@@ -25,7 +25,7 @@ static bool born_written(uint32_t kind)
 bool valid_bytes_start(struct valid_bytes *v, const struct model *m)
 {
     *v = (struct valid_bytes){.model = m, .entries = calloc(m->allocation_count + 1, sizeof *v->entries)};
-    v->give_up = m->capture->header.dropped_records > 0 || m->capture->rejected.count > 0;
+    v->give_up = m->capture->header.dropped_records > 0 || m->capture->rejected.count > 0 || m->uses_graphs;
     for (size_t i = 0; v->entries && i < m->allocation_count; i++)
         v->entries[i].all = v->give_up || born_written(m->allocations[i].record->kind);
     return v->entries != NULL;

@@ -16,7 +16,7 @@ struct valid_entry {
 struct valid_bytes {
     const struct model *model;
     struct valid_entry *entries; /* by index of the allocation */
-    bool give_up;                /* records were lost: everything counts as written */
+    bool give_up;                /* records were lost, or graphs ran: everything counts as written */
 };
 
 bool valid_bytes_start(struct valid_bytes *valid, const struct model *model); /* false: no memory */

@@ -426,6 +426,19 @@ static void test_verify_uninitialised_read(void **state)
     bench_end(&b);
 }
 
+/* What a graph's nodes write is not recorded one by one. */
+static void test_verify_unwritten_but_for_graphs(void **state)
+{
+    struct bench b;
+    bench_start(&b, scale_ptx, "scale", 1, 128);
+    capture_make_copy_in(&b.make, IN, 40);
+    struct cap_hook hook = {
+        .head.type = CAP_HOOK, .index = 1, .name = capture_make_string(&b.make, "cuGraphLaunch"), .calls = 1};
+    capture_make_record(&b.make, &hook, sizeof hook, NULL, 0);
+    bench_launch(&b, OUT, IN, COUNT);
+    silent(&b, 1);
+}
+
 static void test_verify_written_by_an_earlier_launch(void **state)
 {
     struct bench b;
@@ -764,6 +777,7 @@ int main(void)
         cmocka_unit_test(test_verify_use_after_free),
         cmocka_unit_test(test_verify_free_after_use),
         cmocka_unit_test(test_verify_uninitialised_read),
+        cmocka_unit_test(test_verify_unwritten_but_for_graphs),
         cmocka_unit_test(test_verify_written_by_an_earlier_launch),
         cmocka_unit_test(test_verify_written_by_an_unknown_launch),
         cmocka_unit_test(test_verify_unwritten_moved_to_the_host),

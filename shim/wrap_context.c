@@ -89,30 +89,49 @@ static void tear_down(CUcontext handle)
         health_before_teardown(context);
 }
 
-CUresult cuCtxDestroy_v2(CUcontext ctx)
+static CUresult context_destroy(enum hook hook, CUcontext handle)
 {
     struct call call;
-    if (!call_enter(&call, HOOK_cuCtxDestroy_v2))
-        return PASS(cuCtxDestroy_v2, HOOK_cuCtxDestroy_v2)(ctx);
+    if (!call_enter(&call, hook))
+        return PASS(cuCtxDestroy_v2, hook)(handle);
     const struct tracked_context *current = track_current_context();
-    if (current && current->handle == ctx) /* only then can it be asked */
-        tear_down(ctx);
+    if (current && current->handle == handle) /* only then can it be asked */
+        tear_down(handle);
     call_begin(&call);
-    CUresult result = REAL(cuCtxDestroy_v2, HOOK_cuCtxDestroy_v2)(ctx);
+    CUresult result = REAL(cuCtxDestroy_v2, hook)(handle);
     call_end(&call);
     if (result == CUDA_SUCCESS)
-        track_context_gone(ctx);
+        track_context_gone(handle);
     return call_leave(&call, result);
 }
 
+CUresult cuCtxDestroy(CUcontext ctx)
+{
+    return context_destroy(HOOK_cuCtxDestroy, ctx);
+}
+
+CUresult cuCtxDestroy_v2(CUcontext ctx)
+{
+    return context_destroy(HOOK_cuCtxDestroy_v2, ctx);
+}
+
+/* Gives up one use of the context; whether it was the last one shows in that it is current no longer. */
 CUresult cuCtxDetach(CUcontext ctx)
 {
     struct call call;
     if (!call_enter(&call, HOOK_cuCtxDetach))
         return PASS(cuCtxDetach, HOOK_cuCtxDetach)(ctx);
+    const struct tracked_context *before = track_current_context();
+    bool was_current = before && before->handle == ctx;
+    if (was_current)
+        tear_down(ctx);
     call_begin(&call);
     CUresult result = REAL(cuCtxDetach, HOOK_cuCtxDetach)(ctx);
     call_end(&call);
+    CUcontext now = NULL;
+    if (result == CUDA_SUCCESS && was_current && driver.cuCtxGetCurrent &&
+        driver.cuCtxGetCurrent(&now) == CUDA_SUCCESS && now != ctx)
+        track_context_gone(ctx);
     return call_leave(&call, result);
 }
 

@@ -34,20 +34,30 @@ CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int 
     return call_leave(&call, result);
 }
 
-CUresult cuStreamDestroy_v2(CUstream hStream)
+static CUresult stream_destroy(enum hook hook, CUstream handle)
 {
     struct call call;
-    if (!call_enter(&call, HOOK_cuStreamDestroy_v2))
-        return PASS(cuStreamDestroy_v2, HOOK_cuStreamDestroy_v2)(hStream);
-    struct tracked_stream *stream = hStream ? track_stream(hStream, false, false) : NULL;
+    if (!call_enter(&call, hook))
+        return PASS(cuStreamDestroy_v2, hook)(handle);
+    struct tracked_stream *stream = handle ? track_stream(handle, false, false) : NULL;
     if (stream)
         health_before_sync(stream);
     call_begin(&call);
-    CUresult result = REAL(cuStreamDestroy_v2, HOOK_cuStreamDestroy_v2)(hStream);
+    CUresult result = REAL(cuStreamDestroy_v2, hook)(handle);
     call_end(&call);
     if (result == CUDA_SUCCESS)
-        track_stream_gone(hStream);
+        track_stream_gone(handle);
     return call_leave(&call, result);
+}
+
+CUresult cuStreamDestroy(CUstream hStream)
+{
+    return stream_destroy(HOOK_cuStreamDestroy, hStream);
+}
+
+CUresult cuStreamDestroy_v2(CUstream hStream)
+{
+    return stream_destroy(HOOK_cuStreamDestroy_v2, hStream);
 }
 
 static void record_event_op(const struct call *call, enum cap_event_op op, uint32_t event, uint32_t stream)
@@ -146,17 +156,27 @@ CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
     return call_leave(&call, result);
 }
 
-CUresult cuEventDestroy_v2(CUevent hEvent)
+static CUresult event_destroy(enum hook hook, CUevent event)
 {
     struct call call;
-    if (!call_enter(&call, HOOK_cuEventDestroy_v2))
-        return PASS(cuEventDestroy_v2, HOOK_cuEventDestroy_v2)(hEvent);
+    if (!call_enter(&call, hook))
+        return PASS(cuEventDestroy_v2, hook)(event);
     call_begin(&call);
-    CUresult result = REAL(cuEventDestroy_v2, HOOK_cuEventDestroy_v2)(hEvent);
+    CUresult result = REAL(cuEventDestroy_v2, hook)(event);
     call_end(&call);
     if (result == CUDA_SUCCESS)
-        track_event_gone(hEvent);
+        track_event_gone(event);
     return call_leave(&call, result);
+}
+
+CUresult cuEventDestroy(CUevent hEvent)
+{
+    return event_destroy(HOOK_cuEventDestroy, hEvent);
+}
+
+CUresult cuEventDestroy_v2(CUevent hEvent)
+{
+    return event_destroy(HOOK_cuEventDestroy_v2, hEvent);
 }
 
 static void event_recorded(const struct call *call, CUevent event, CUstream handle)

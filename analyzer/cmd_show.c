@@ -99,7 +99,7 @@ static void print_judgement(struct session *s, const struct model_launch *l)
         return;
     }
     if (j->verdict == JUDGEMENT_CHECKED)
-        printf("re-executed: %" PRIu64 " thread instructions, %zu faults, %zu differences\n", j->instructions,
+        printf("re-executed: %" PRIu64 " thread instructions; faults: %zu, differences: %zu\n", j->instructions,
                j->fault_count, j->difference_count);
     else
         printf("not judged: %s%s%s\n", j->reason ? j->reason : "unknown", j->detail ? ": " : "",

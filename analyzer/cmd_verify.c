@@ -26,11 +26,14 @@ static enum status judge(struct session *s, const struct options *options, struc
         .instruction_limit = options->budget * 1000000,
         .progress = isatty(STDERR_FILENO) ? show_progress : NULL,
     };
-    judgements_free(&s->judgements);
+    struct judgements before = s->judgements; /* of launches that are not selected this time */
+    s->judgements = (struct judgements){0};
     s->store_problem[0] = '\0';
     enum status status = verify_capture(s->model, selection, &how, &s->judgements, diag);
-    if (status)
+    if (status || !judgements_merge(&s->judgements, &before)) {
+        judgements_free(&before);
         return status;
+    }
     struct diag problem;
     if (store_write(s->model, &s->judgements, &problem))
         snprintf(s->store_problem, sizeof s->store_problem, "the verdict is not kept: %.200s", problem.text);

@@ -35,6 +35,25 @@ struct judgement *judgements_find(const struct judgements *js, size_t launch)
     return low < js->count && js->items[low].launch == launch ? &js->items[low] : NULL;
 }
 
+bool judgements_merge(struct judgements *to, struct judgements *from)
+{
+    struct judgement *all = calloc(to->count + from->count + 1, sizeof *all);
+    size_t i = 0, k = 0, n = 0;
+    while (all && (i < to->count || k < from->count)) {
+        bool mine = k == from->count || (i < to->count && to->items[i].launch <= from->items[k].launch);
+        if (mine && k < from->count && to->items[i].launch == from->items[k].launch)
+            judgement_clear(&from->items[k++]);
+        all[n++] = mine ? to->items[i++] : from->items[k++];
+    }
+    if (all) {
+        free(to->items);
+        *to = (struct judgements){all, n};
+        from->count = 0;
+    }
+    judgements_free(from);
+    return all != NULL;
+}
+
 static void clear_access(struct judgement_access *a)
 {
     for (size_t i = 0; i < a->frame_count; i++) {

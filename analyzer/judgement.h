@@ -101,6 +101,8 @@ const char *judgement_fault_kind_name(enum judgement_fault_kind kind);
 const char *judgement_difference_kind_name(enum judgement_difference_kind kind);
 /* NULL when the launch was not looked at. */
 struct judgement *judgements_find(const struct judgements *judgements, size_t launch);
+/* Moves into `to` what `from` has and `to` has not, in order; empties `from`. False: no memory, `to` is as it was. */
+bool judgements_merge(struct judgements *to, struct judgements *from);
 void judgement_clear(struct judgement *judgement);
 void judgements_free(struct judgements *judgements);
 

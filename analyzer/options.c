@@ -124,7 +124,7 @@ void options_print(const char *command)
         for (char *p = shown; *p; p++)
             if (*p == '_')
                 *p = '-';
-        bool plain = row->type == FLAG || strcmp(row->fallback, "NULL") == 0 || strcmp(row->fallback, "0") == 0;
+        bool plain = row->type != NUMBER || strcmp(row->fallback, "0") == 0; /* a text's help says it */
         printf("  %-20s %s%s%s%s\n", shown, row->help, plain ? "" : " (default: ", plain ? "" : row->fallback,
                plain ? "" : ")");
     }

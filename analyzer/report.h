@@ -14,7 +14,7 @@ void report_text(FILE *out, struct session *session, struct report_style style);
 /* The object fixed in docs/json.md (schema 1). False when memory runs out; nothing is printed then. */
 bool report_json(FILE *out, struct session *session);
 
-/* "launch 112, gelu, block.cu:88: 4 bytes written ...": one line, new string. NULL when memory runs out. */
+/* "launch 112, scale, model.cu:88: 4 bytes written ...": one line, new string. NULL when memory runs out. */
 char *report_headline(const struct session *session, const struct finding *finding);
 
 /* A launch's arguments, decoded (report_launch.c). */

@@ -758,6 +758,25 @@ static void test_store_round_trip(void **state)
     bench_end(&b);
 }
 
+static void test_judgements_merge(void **state)
+{
+    struct judgements a = {calloc(3, sizeof *a.items), 2}, b = {calloc(3, sizeof *b.items), 3};
+    a.items[0] = (struct judgement){.launch = 2, .verdict = JUDGEMENT_CHECKED};
+    a.items[1] = (struct judgement){.launch = 5, .verdict = JUDGEMENT_CHECKED};
+    b.items[0] = (struct judgement){.launch = 1, .reason = strdup("old")};
+    b.items[1] = (struct judgement){.launch = 2, .reason = strdup("old")};
+    b.items[2] = (struct judgement){.launch = 9, .reason = strdup("old")};
+    assert_true(judgements_merge(&a, &b));
+    assert_int_equal(a.count, 4);
+    assert_int_equal(b.count, 0);
+    static const size_t launches[] = {1, 2, 5, 9};
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(a.items[i].launch, launches[i]);
+    assert_int_equal(judgements_find(&a, 2)->verdict, JUDGEMENT_CHECKED);
+    assert_null(judgements_find(&a, 3));
+    judgements_free(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -801,6 +820,7 @@ int main(void)
         cmocka_unit_test(test_verify_other_kernel),
         cmocka_unit_test(test_verify_unknown_memory),
         cmocka_unit_test(test_store_round_trip),
+        cmocka_unit_test(test_judgements_merge),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

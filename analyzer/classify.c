@@ -24,6 +24,7 @@ void classify(const struct model *m, const struct judgements *js, struct symbols
     classify_damage(m, js, symbols, out);
     classify_errors(m, js, symbols, out);
     classify_frees(m, symbols, out);
+    classify_numbers(m, js, symbols, out);
     classify_differences(m, js, out);
     if (out->count)
         qsort(out->items, out->count, sizeof *out->items, by_launch);

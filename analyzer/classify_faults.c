@@ -6,6 +6,7 @@
 
 #include "analyzer/finding.h"
 #include "analyzer/name.h"
+#include "analyzer/place.h"
 
 static enum finding_class fault_class(const struct judgement_fault *f)
 {
@@ -34,38 +35,6 @@ static const struct judgement_access *fault_place(const struct judgement_fault *
 {
     return f->kind == JUDGEMENT_FAULT_RACE && f->access.write && f->other.ptx_line && !f->other.write ? &f->other
                                                                                                       : &f->access;
-}
-
-/* The innermost frame of the program's own source; an atomic's or an intrinsic's header is not where the mistake is. */
-static const struct judgement_frame *first_frame(const struct judgement_access *a)
-{
-    for (size_t i = 0; i < a->frame_count; i++)
-        if (a->frames[i].file && a->frames[i].line && name_own_source(a->frames[i].file))
-            return &a->frames[i];
-    return a->frame_count && a->frames[0].file && a->frames[0].line ? &a->frames[0] : NULL;
-}
-
-static void thread_text(const struct judgement_access *a, char out[96])
-{
-    char block[40], thread[40];
-    if (a->block[1] || a->block[2])
-        snprintf(block, sizeof block, "(%u,%u,%u)", a->block[0], a->block[1], a->block[2]);
-    else
-        snprintf(block, sizeof block, "%u", a->block[0]);
-    if (a->thread[1] || a->thread[2])
-        snprintf(thread, sizeof thread, "(%u,%u,%u)", a->thread[0], a->thread[1], a->thread[2]);
-    else
-        snprintf(thread, sizeof thread, "%u", a->thread[0]);
-    snprintf(out, 96, "block %s thread %s", block, thread);
-}
-
-static void place_text(const struct judgement_access *a, char out[160])
-{
-    const struct judgement_frame *frame = first_frame(a);
-    if (frame)
-        snprintf(out, 160, "%s:%u (PTX line %u)", name_file(frame->file), frame->line, a->ptx_line);
-    else
-        snprintf(out, 160, "PTX line %u", a->ptx_line);
 }
 
 /* "allocation 9 (allocated at block.cu:210)", or "a freed allocation", or the plain address. */
@@ -123,7 +92,7 @@ static void summarise(const struct model *m, struct symbols *symbols, const stru
     const struct judgement_access *place = fault_place(f);
     const struct judgement_access *partner = place == &f->access ? &f->other : &f->access;
     const struct model_allocation *a = model_allocation_by_id(m, f->allocation);
-    thread_text(place, who);
+    place_thread(place, who);
     allocation_text(m, symbols, f, what, sizeof what);
     distance_text(a, f, where);
     const char *verb = f->access.atomic ? "updated atomically" : f->access.write ? "written" : "read";
@@ -158,7 +127,7 @@ static void summarise(const struct model *m, struct symbols *symbols, const stru
                         f->offset, what, who);
         break;
     case JUDGEMENT_FAULT_RACE:
-        thread_text(partner, other);
+        place_thread(partner, other);
         place_text(partner, other_place);
         finding_summary(out, "%s memory %s by %s races with the %s at %s by %s", f->space,
                         place->write ? "written" : "read", who, partner->write ? "write" : "read", other_place, other);
@@ -176,7 +145,7 @@ static void add_evidence(const struct model *m, const struct judgement_fault *f,
 {
     char who[96], place[160];
     const struct judgement_access *a = fault_place(f);
-    thread_text(a, who);
+    place_thread(a, who);
     place_text(a, place);
     char times[64] = "";
     if (f->count > 1)
@@ -186,13 +155,7 @@ static void add_evidence(const struct model *m, const struct judgement_fault *f,
                          f->bytes, place, who, times);
     else
         finding_evidence(out, "re-execution", "%s at %s by %s%s", f->detail, place, who, times);
-    for (size_t i = 1; i < a->frame_count; i++) {
-        char *function = a->frames[i].function ? name_short(a->frames[i].function) : NULL;
-        if (a->frames[i].file)
-            finding_evidence(out, "inlined-at", "%s%s%s:%u", function ? function : "", function ? " " : "",
-                             name_file(a->frames[i].file), a->frames[i].line);
-        free(function);
-    }
+    place_inlined(out, a);
     const struct model_allocation *landed = model_allocation_by_id(m, f->landed);
     if (landed)
         finding_evidence(out, "landed-in", "the bytes belong to allocation %u, offset %" PRIu64 "%s", landed->id,
@@ -206,17 +169,11 @@ static enum finding_severity fault_severity(const struct judgement_fault *f)
     return f->kind == JUDGEMENT_FAULT_RACE && f->same_value ? FINDING_NOTE : FINDING_ERROR;
 }
 
-static bool same_text(const char *a, const char *b)
-{
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
 /* The finding that the same mistake has made already, or NULL. */
 static struct finding *same_cause(const struct model *m, struct findings *fs, enum finding_class class,
                                   const struct model_launch *l, const struct judgement_fault *f)
 {
     const struct judgement_access *place = fault_place(f);
-    const struct judgement_frame *frame = first_frame(place);
     for (size_t i = 0; i < fs->count; i++) {
         struct finding *old = &fs->items[i];
         if (old->severity != fault_severity(f))
@@ -234,8 +191,7 @@ static struct finding *same_cause(const struct model *m, struct findings *fs, en
         /* One missing barrier shows as many pairs of accesses. */
         if (class == FINDING_RACE || class == FINDING_DIVERGENT_BARRIER)
             return old;
-        if (frame ? old->line == frame->line && same_text(old->file, frame->file)
-                  : !old->line && old->ptx_line == place->ptx_line)
+        if (place_same(old, place))
             return old;
     }
     return NULL;
@@ -261,19 +217,7 @@ static void set_place(const struct model *m, struct finding *out, const struct j
 {
     const struct model_allocation *a = model_allocation_by_id(m, f->allocation);
     const struct judgement_access *place = fault_place(f);
-    const struct judgement_frame *frame = first_frame(place);
-    if (frame) {
-        out->file = strdup(frame->file);
-        out->line = frame->line;
-    }
-    if (!frame && place->frame_count)
-        frame = &place->frames[0];
-    if (frame && frame->function)
-        out->function = name_short(frame->function);
-    out->ptx_line = place->ptx_line;
-    out->has_thread = true;
-    memcpy(out->block, place->block, sizeof out->block);
-    memcpy(out->thread, place->thread, sizeof out->thread);
+    place_set(out, place, true);
     out->allocation = f->allocation;
     out->offset = a && crosses_end(a, f) ? (int64_t)a->bytes : f->offset; /* the first byte that is not its own */
 }

@@ -3,17 +3,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void count_reason(struct coverage *c, const char *reason, const struct judgement *j)
+static void count_reason(struct coverage_verdict *v, const char *reason, const struct judgement *j)
 {
     size_t i = 0;
-    while (i < c->reasons && strcmp(c->not [i].reason, reason) != 0)
+    while (i < v->reasons && strcmp(v->not [i].reason, reason) != 0)
         i++;
     if (i == COVERAGE_REASONS)
         i--;
-    else if (i == c->reasons) {
-        c->not [c->reasons++].reason = reason;
-    }
-    c->not [i].count++;
+    else if (i == v->reasons)
+        v->not [v->reasons++] = (struct coverage_count){reason, 0, j};
+    v->not [i].count++;
+}
+
+static void sort_reasons(struct coverage_verdict *v)
+{
+    for (size_t i = 1; i < v->reasons; i++)
+        for (size_t k = i; k > 0 && v->not [k].count > v->not [k - 1].count; k--) {
+            struct coverage_count swap = v->not [k];
+            v->not [k] = v->not [k - 1];
+            v->not [k - 1] = swap;
+        }
 }
 
 struct coverage coverage_of(const struct model *m, const struct judgements *js)
@@ -21,18 +30,21 @@ struct coverage coverage_of(const struct model *m, const struct judgements *js)
     struct coverage c = {.launches = m->launch_count};
     for (size_t i = 0; i < m->launch_count; i++) {
         const struct judgement *j = judgements_find(js, m->launches[i].number);
-        if (!j)
-            count_reason(&c, js->count ? "not-selected" : "not-verified", NULL);
-        else if (j->verdict == JUDGEMENT_CHECKED)
-            c.checked++;
+        const char *none = js->count ? "not-selected" : "not-verified";
+        if (j && j->verdict == JUDGEMENT_CHECKED)
+            c.as_written.checked++;
         else
-            count_reason(&c, j->reason ? j->reason : "unknown", j);
+            count_reason(&c.as_written, !j ? none : j->reason ? j->reason : "unknown", j);
+        if (j && j->numbers_checked)
+            c.operator.checked++;
+        else
+            count_reason(&c.operator, !j                  ? none
+                                      : j->numbers_reason ? j->numbers_reason
+                                      : j->reason         ? j->reason
+                                                          : "fault",
+                         NULL);
     }
-    for (size_t i = 1; i < c.reasons; i++)
-        for (size_t k = i; k > 0 && c.not [k].count > c.not [k - 1].count; k--) {
-            __typeof__(c.not [0]) swap = c.not [k];
-            c.not [k] = c.not [k - 1];
-            c.not [k - 1] = swap;
-        }
+    sort_reasons(&c.as_written);
+    sort_reasons(&c.operator);
     return c;
 }

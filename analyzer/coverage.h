@@ -6,14 +6,19 @@
 #include "analyzer/model.h"
 
 enum { COVERAGE_REASONS = 32 };
-struct coverage {
-    size_t launches, checked;
-    struct {
-        const char *reason; /* borrowed from the judgements, or static */
-        size_t count;
-        const struct judgement *example; /* the first of them; NULL: it was not looked at */
-    } not [COVERAGE_REASONS];            /* most frequent first; a 33rd reason is added to the last one */
+struct coverage_count {
+    const char *reason; /* borrowed from the judgements, or static */
+    size_t count;
+    const struct judgement *example; /* the first of them; NULL: it was not looked at */
+};
+struct coverage_verdict {
+    size_t checked;
+    struct coverage_count not [COVERAGE_REASONS]; /* most frequent first; a 33rd reason is added to the last one */
     size_t reasons;
+};
+struct coverage {
+    size_t launches;
+    struct coverage_verdict as_written, operator; /* operator: by the kernel's own shadow, the one strategy so far */
 };
 
 struct coverage coverage_of(const struct model *model, const struct judgements *judgements);

@@ -74,6 +74,8 @@ void classify(const struct model *model, const struct judgements *judgements, st
 void classify_faults(const struct model *model, const struct judgements *judgements, struct symbols *symbols,
                      struct findings *out);
 void classify_differences(const struct model *model, const struct judgements *judgements, struct findings *out);
+void classify_numbers(const struct model *model, const struct judgements *judgements, struct symbols *symbols,
+                      struct findings *out);
 void classify_damage(const struct model *model, const struct judgements *judgements, struct symbols *symbols,
                      struct findings *out);
 void classify_errors(const struct model *model, const struct judgements *judgements, struct symbols *symbols,

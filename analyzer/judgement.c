@@ -22,6 +22,16 @@ const char *judgement_difference_kind_name(enum judgement_difference_kind kind)
     return kind < JUDGEMENT_DIFFERENCE_KINDS ? names[kind] : "?";
 }
 
+const char *judgement_number_kind_name(enum judgement_number_kind kind)
+{
+    static const char *const names[] = {
+#define X(name, text) text,
+        JUDGEMENT_NUMBERS(X)
+#undef X
+    };
+    return kind < JUDGEMENT_NUMBER_KINDS ? names[kind] : "?";
+}
+
 struct judgement *judgements_find(const struct judgements *js, size_t launch)
 {
     size_t low = 0, high = js->count;
@@ -72,6 +82,10 @@ void judgement_clear(struct judgement *j)
     }
     free(j->faults);
     free(j->differences);
+    for (size_t i = 0; i < j->number_count; i++)
+        clear_access(&j->numbers[i].access);
+    free(j->numbers);
+    free(j->numbers_reason);
     free(j->reason);
     free(j->detail);
     *j = (struct judgement){0};

@@ -80,6 +80,29 @@ struct judgement_difference {
     size_t finding;
 };
 
+/* What the run with an fp64 shadow of every float says: is what the kernel computes what it should compute? */
+#define JUDGEMENT_NUMBERS(X)                                                                                           \
+    X(NAN, "nan")                     /* stored NaNs that one instruction made from numbers */                         \
+    X(APPROXIMATION, "approximation") /* stored values too far from their shadows, and one instruction to blame */
+enum judgement_number_kind {
+#define X(name, text) JUDGEMENT_NUMBER_##name,
+    JUDGEMENT_NUMBERS(X)
+#undef X
+        JUDGEMENT_NUMBER_KINDS
+};
+struct judgement_number {
+    enum judgement_number_kind kind;
+    struct judgement_access access; /* the instruction, at the first (NAN) or worst (APPROXIMATION) time */
+    uint32_t operand_count;
+    double operands[3], result, result_wide; /* of that instruction at that time */
+    uint32_t allocation;
+    uint64_t offset;     /* of the first (NAN) or worst (APPROXIMATION) element */
+    uint64_t count, of;  /* elements concerned, of the floating-point elements that the launch stored there */
+    double stored, wide; /* APPROXIMATION: the worst element and its shadow */
+    double limit_absolute, limit_relative;
+    size_t finding;
+};
+
 struct judgement {
     size_t launch; /* number */
     enum judgement_verdict verdict;
@@ -90,6 +113,11 @@ struct judgement {
     struct judgement_difference *differences;
     size_t difference_count;
     uint64_t instructions; /* thread instructions executed */
+    /* "Operator right?", as far as the kernel's own shadow can tell. */
+    bool numbers_checked;
+    char *numbers_reason; /* owned; coverage word when not checked, may be NULL: not looked at */
+    struct judgement_number *numbers;
+    size_t number_count;
 };
 
 struct judgements {
@@ -99,6 +127,7 @@ struct judgements {
 
 const char *judgement_fault_kind_name(enum judgement_fault_kind kind);
 const char *judgement_difference_kind_name(enum judgement_difference_kind kind);
+const char *judgement_number_kind_name(enum judgement_number_kind kind);
 /* NULL when the launch was not looked at. */
 struct judgement *judgements_find(const struct judgements *judgements, size_t launch);
 /* Moves into `to` what `from` has and `to` has not, in order; empties `from`. False: no memory, `to` is as it was. */

@@ -155,22 +155,28 @@ static void add_kernels(cJSON *root, const struct session *s)
     free(k.rows);
 }
 
+/* `strategy`: by which one the launches were checked, NULL: goes without saying. */
+static void add_verdict(cJSON *to, const char *name, const struct coverage_verdict *v, const char *strategy)
+{
+    cJSON *json = cJSON_AddObjectToObject(to, name);
+    add_u64(json, "checked", v->checked);
+    if (strategy) {
+        cJSON *by = cJSON_AddObjectToObject(json, "by");
+        if (v->checked)
+            add_u64(by, strategy, v->checked);
+    }
+    cJSON *not = cJSON_AddObjectToObject(json, "not");
+    for (size_t i = 0; i < v->reasons; i++)
+        add_u64(not, v->not [i].reason, v->not [i].count);
+}
+
 static void add_coverage(cJSON *root, const struct session *s)
 {
     struct coverage c = coverage_of(s->model, &s->judgements);
     cJSON *json = cJSON_AddObjectToObject(root, "coverage");
     add_u64(json, "launches", c.launches);
-    cJSON *as_written = cJSON_AddObjectToObject(json, "as_written");
-    add_u64(as_written, "checked", c.checked);
-    cJSON *not = cJSON_AddObjectToObject(as_written, "not");
-    for (size_t i = 0; i < c.reasons; i++)
-        add_u64(not, c.not [i].reason, c.not [i].count);
-    cJSON *by_operator = cJSON_AddObjectToObject(json, "operator");
-    add_u64(by_operator, "checked", 0);
-    cJSON_AddObjectToObject(by_operator, "by");
-    not = cJSON_AddObjectToObject(by_operator, "not");
-    if (c.launches)
-        add_u64(not, "no-reference", c.launches);
+    add_verdict(json, "as_written", &c.as_written, NULL);
+    add_verdict(json, "operator", &c.operator, "shadow");
     add_u64(json, "sentinel_checks", s->capture->header.sentinel_checks);
 }
 

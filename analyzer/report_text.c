@@ -117,7 +117,7 @@ static void print_conclusion(FILE *out, struct session *s, struct report_style s
     if (notes)
         fprintf(out, ", %zu note%s", notes, notes == 1 ? "" : "s");
     fprintf(out, " in %zu launch%s; %zu of them re-executed and judged\n\n", c.launches, c.launches == 1 ? "" : "es",
-            c.checked);
+            c.as_written.checked);
     for (size_t i = 0; i < s->findings.count; i++)
         print_finding(out, s, &s->findings.items[i], i + 1, style);
 }
@@ -149,30 +149,35 @@ static void print_kernels(FILE *out, struct session *s, struct report_style styl
     free(k.rows);
 }
 
-static void print_coverage(FILE *out, struct session *s)
+static void print_verdict(FILE *out, struct session *s, const char *title, const char *name,
+                          const struct coverage_verdict *v, size_t launches)
 {
-    struct coverage c = coverage_of(s->model, &s->judgements);
     struct buf b = {0};
-    buf_printf(&b, "executed as written: %zu of %zu launches checked", c.checked, c.launches);
-    for (size_t i = 0; i < c.reasons; i++)
-        buf_printf(&b, "%s%zu %s", i ? ", " : "; not: ", c.not [i].count, c.not [i].reason);
+    buf_printf(&b, "%s: %zu of %zu launches checked", name, v->checked, launches);
+    for (size_t i = 0; i < v->reasons; i++)
+        buf_printf(&b, "%s%zu %s", i ? ", " : "; not: ", v->not [i].count, v->not [i].reason);
     if (b.data)
-        text_fold(out, "coverage  ", 10, b.data);
-    for (size_t i = 0; i < c.reasons; i++) {
-        const struct judgement *j = c.not [i].example;
+        text_fold(out, title, 10, b.data);
+    buf_free(&b);
+    for (size_t i = 0; i < v->reasons; i++) {
+        const struct judgement *j = v->not [i].example;
         const struct model_launch *l = j ? model_launch_by_number(s->model, j->launch) : NULL;
         char line[400];
         if (!l || !j->detail)
             continue;
-        snprintf(line, sizeof line, "%s: launch %zu, %.100s: %.200s", c.not [i].reason, l->number, l->kernel->name,
+        snprintf(line, sizeof line, "%s: launch %zu, %.100s: %.200s", v->not [i].reason, l->number, l->kernel->name,
                  j->detail);
         text_fold(out, "            ", 14, line);
     }
-    fprintf(out, "          operator right: 0 of %zu launches checked; not: %zu no-reference\n", c.launches,
-            c.launches);
+}
+
+static void print_coverage(FILE *out, struct session *s)
+{
+    struct coverage c = coverage_of(s->model, &s->judgements);
+    print_verdict(out, s, "coverage  ", "executed as written", &c.as_written, c.launches);
+    print_verdict(out, s, "          ", "operator right, by its fp64 shadow", &c.operator, c.launches);
     fprintf(out, "          sentinels: %" PRIu64 " looked at, %zu found damaged\n", s->capture->header.sentinel_checks,
             s->model->damage_count);
-    buf_free(&b);
 }
 
 static void print_cost(FILE *out, const struct session *s)

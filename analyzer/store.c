@@ -88,6 +88,36 @@ static cJSON *difference_json(const struct judgement_difference *d)
     return json;
 }
 
+/* NaN and infinities are no JSON numbers: all floating-point values are written as hexadecimal text. */
+static void add_real(cJSON *to, const char *name, double value)
+{
+    char text[40];
+    snprintf(text, sizeof text, "%a", value);
+    cJSON_AddStringToObject(to, name, text);
+}
+
+static cJSON *number_json(const struct judgement_number *n)
+{
+    cJSON *json = cJSON_CreateObject();
+    cJSON_AddStringToObject(json, "kind", judgement_number_kind_name(n->kind));
+    cJSON_AddItemToObject(json, "access", access_json(&n->access));
+    cJSON_AddNumberToObject(json, "operands", n->operand_count);
+    add_real(json, "a", n->operands[0]);
+    add_real(json, "b", n->operands[1]);
+    add_real(json, "c", n->operands[2]);
+    add_real(json, "result", n->result);
+    add_real(json, "result_wide", n->result_wide);
+    cJSON_AddNumberToObject(json, "allocation", n->allocation);
+    add_u64(json, "offset", n->offset);
+    add_u64(json, "count", n->count);
+    add_u64(json, "of", n->of);
+    add_real(json, "stored", n->stored);
+    add_real(json, "wide", n->wide);
+    add_real(json, "limit_absolute", n->limit_absolute);
+    add_real(json, "limit_relative", n->limit_relative);
+    return json;
+}
+
 static cJSON *judgement_json(const struct judgement *j)
 {
     cJSON *json = cJSON_CreateObject();
@@ -102,6 +132,14 @@ static cJSON *judgement_json(const struct judgement *j)
         cJSON *faults = cJSON_AddArrayToObject(json, "faults");
         for (size_t i = 0; i < j->fault_count; i++)
             cJSON_AddItemToArray(faults, fault_json(&j->faults[i]));
+    }
+    cJSON_AddBoolToObject(json, "numbers_checked", j->numbers_checked);
+    if (j->numbers_reason)
+        cJSON_AddStringToObject(json, "numbers_reason", j->numbers_reason);
+    if (j->number_count) {
+        cJSON *numbers = cJSON_AddArrayToObject(json, "numbers");
+        for (size_t i = 0; i < j->number_count; i++)
+            cJSON_AddItemToArray(numbers, number_json(&j->numbers[i]));
     }
     if (j->difference_count) {
         cJSON *differences = cJSON_AddArrayToObject(json, "differences");
@@ -264,11 +302,47 @@ static bool read_difference(const cJSON *from, struct judgement_difference *d)
     return known;
 }
 
+static double real(const cJSON *from, const char *name)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(from, name);
+    return cJSON_IsString(item) ? strtod(item->valuestring, NULL) : 0;
+}
+
+static bool read_number(const cJSON *from, struct judgement_number *n)
+{
+    char *kind = text_of(from, "kind");
+    unsigned k = 0;
+    while (kind && k < JUDGEMENT_NUMBER_KINDS && strcmp(kind, judgement_number_kind_name(k)) != 0)
+        k++;
+    bool known = kind && k < JUDGEMENT_NUMBER_KINDS;
+    free(kind);
+    *n = (struct judgement_number){
+        .kind = k,
+        .operand_count = number32(from, "operands"),
+        .operands = {real(from, "a"), real(from, "b"), real(from, "c")},
+        .result = real(from, "result"),
+        .result_wide = real(from, "result_wide"),
+        .allocation = number32(from, "allocation"),
+        .offset = number64(from, "offset"),
+        .count = number64(from, "count"),
+        .of = number64(from, "of"),
+        .stored = real(from, "stored"),
+        .wide = real(from, "wide"),
+        .limit_absolute = real(from, "limit_absolute"),
+        .limit_relative = real(from, "limit_relative"),
+    };
+    if (n->operand_count > 3)
+        n->operand_count = 3;
+    read_access(cJSON_GetObjectItemCaseSensitive(from, "access"), &n->access);
+    return known;
+}
+
 static bool read_judgement(const cJSON *from, struct judgement *j)
 {
     const cJSON *item;
     const cJSON *faults = cJSON_GetObjectItemCaseSensitive(from, "faults");
     const cJSON *differences = cJSON_GetObjectItemCaseSensitive(from, "differences");
+    const cJSON *numbers = cJSON_GetObjectItemCaseSensitive(from, "numbers");
     j->launch = (size_t)number32(from, "launch");
     j->verdict = truth(from, "checked") ? JUDGEMENT_CHECKED : JUDGEMENT_NOT;
     j->reason = text_of(from, "reason");
@@ -276,8 +350,12 @@ static bool read_judgement(const cJSON *from, struct judgement *j)
     j->instructions = number64(from, "instructions");
     j->faults = calloc((size_t)cJSON_GetArraySize(faults) + 1, sizeof *j->faults);
     j->differences = calloc((size_t)cJSON_GetArraySize(differences) + 1, sizeof *j->differences);
-    if (!j->faults || !j->differences || j->launch == 0)
+    j->numbers = calloc((size_t)cJSON_GetArraySize(numbers) + 1, sizeof *j->numbers);
+    j->numbers_checked = truth(from, "numbers_checked");
+    j->numbers_reason = text_of(from, "numbers_reason");
+    if (!j->faults || !j->differences || !j->numbers || j->launch == 0)
         return false;
+    cJSON_ArrayForEach(item, numbers) if (!read_number(item, &j->numbers[j->number_count++])) return false;
     cJSON_ArrayForEach(item, faults) if (!read_fault(item, &j->faults[j->fault_count++])) return false;
     cJSON_ArrayForEach(item,
                        differences) if (!read_difference(item, &j->differences[j->difference_count++])) return false;

@@ -68,6 +68,12 @@ bool verify_not(struct judgement *j, const char *reason, const char *detail);
 /* Appends the faults of a run, with sources and in the program's terms. */
 void verify_take_faults(struct verify *v, const struct model_launch *launch, const struct reference_module *module,
                         const struct verify_memory *memory, const struct reference_result *run, struct judgement *j);
+/* An access with its source lines; strings are copies. */
+void verify_take_access(const struct reference_module *module, const struct ptx_access *from,
+                        struct judgement_access *to);
+/* Runs the launch with shadows and fills the numbers of *j. `like` tells module and layout; memory is made anew. */
+void verify_numbers(struct verify *v, const struct model_launch *launch, const struct reference_launch *like,
+                    struct judgement *j);
 /* Compares and decides: as written, different, or not to be told. `memory` is as the run left it; it may be made again.
  */
 void verify_outputs(struct verify *v, const struct model_launch *launch, const struct reference_module *module,

@@ -36,7 +36,7 @@ static const char *space_name(const struct ptx_fault *f)
     return f->space < sizeof names / sizeof *names ? names[f->space] : "global";
 }
 
-static void take_access(const struct reference_module *module, const struct ptx_access *from,
+void verify_take_access(const struct reference_module *module, const struct ptx_access *from,
                         struct judgement_access *to)
 {
     struct ptx_source frames[JUDGEMENT_FRAMES];
@@ -130,8 +130,8 @@ void verify_take_faults(struct verify *v, const struct model_launch *l, const st
             .threads = from->threads,
             .same_value = from->same_value,
         };
-        take_access(module, &from->access, &f->access);
-        take_access(module, &from->other, &f->other);
+        verify_take_access(module, &from->access, &f->access);
+        verify_take_access(module, &from->other, &f->other);
         if (run->faults[i].region < memory->count)
             f->allocation = memory->info[run->faults[i].region].allocation->id;
         if (f->kind == JUDGEMENT_FAULT_OUT_OF_BOUNDS)

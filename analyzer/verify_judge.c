@@ -159,6 +159,7 @@ void verify_judge(struct verify *v, const struct model_launch *l, struct judgeme
         if (!has_harm(j)) {
             verify_trace_unwritten(v, l, &run, memory);
             verify_outputs(v, l, module, &run, memory, j);
+            verify_numbers(v, l, &run, j);
         }
     }
     reference_result_free(&result);

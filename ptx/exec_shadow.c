@@ -144,7 +144,10 @@ static void contributions(const struct judgement *j, double out[4])
     out[3] = absolute_error(j->actual, j->exact);
 }
 
-static uint32_t blame(const struct judgement *j, uint32_t line)
+/* The place behind the operand that brings the error in, when one is known: what was bad before is not this instruction's doing,
+ * even where it makes the error larger relative to the result. Else `otherwise`, or the instruction itself when its
+ * own rounding dominates. */
+static uint32_t blame(const struct judgement *j, uint32_t line, uint32_t otherwise)
 {
     double part[4] = {0}, largest = 0, best = -1;
     uint32_t origin = 0;
@@ -158,7 +161,7 @@ static uint32_t blame(const struct judgement *j, uint32_t line)
     }
     if (origin && best * 8 >= largest && best > 0)
         return origin;
-    return part[3] > largest ? line : 0;
+    return part[3] > largest ? line : otherwise;
 }
 
 uint32_t shadow_judge(struct worker *w, struct block *b, struct thread *t, const struct insn *in, const struct judgement *j)
@@ -189,11 +192,12 @@ uint32_t shadow_judge(struct worker *w, struct block *b, struct thread *t, const
         return 0;
     for (unsigned i = 0; i < j->count; i++)
         in_error = fmax(in_error, relative_error(j->operands[i].actual, j->operands[i].wide, j->precision));
-    if (out > 8 * in_error) {
+    /* At one stroke, or as the last step of a slow growth that takes the error over the bound. */
+    if (out > 8 * in_error || in_error <= precisions[j->precision].bound) {
         note_event(w, b, t, line, PTX_NUMBER_AMPLIFIED, j, in_error, out);
-        return line;
+        return blame(j, line, line);
     }
-    return blame(j, line);
+    return blame(j, line, 0);
 }
 
 /* ---- operands that are not plainly of their type ---- */

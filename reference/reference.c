@@ -101,7 +101,9 @@ void reference_run(const struct reference_launch *launch, struct reference_resul
             .variables = layout.variables,
             .memory = &memory,
             .cooperative = launch->cooperative,
-            .checked = true,
+            .checked = !launch->shadow,
+            .shadow = launch->shadow,
+            .perturbation = launch->perturbation,
             .seed = launch->seed,
             .workers = launch->workers,
             .instruction_limit = launch->instruction_limit,
@@ -114,6 +116,10 @@ void reference_run(const struct reference_launch *launch, struct reference_resul
         result->instructions = ran.counts.thread_instructions;
         take_faults(&layout, &ran, result);
         result->unknown_read = layout_own_read(&layout);
+        result->events = ran.events;
+        result->event_count = ran.event_count;
+        ran.events = NULL;
+        ran.event_count = 0;
         ptx_result_free(&ran);
     }
     result->reason = reason_of(result->status);
@@ -123,5 +129,6 @@ void reference_run(const struct reference_launch *launch, struct reference_resul
 void reference_result_free(struct reference_result *result)
 {
     free(result->faults);
+    free(result->events);
     *result = (struct reference_result){0};
 }

@@ -58,6 +58,8 @@ struct reference_region {
     uint32_t id, flags;
     uint8_t *written, *read; /* bitmaps as in struct ptx_range, zeroed by the caller; may be NULL */
     const uint8_t *valid;    /* NULL: all bytes were written before */
+    /* With `shadow`: NULL, or one entry per two bytes as in struct ptx_range, zeroed by the caller. */
+    struct ptx_shadow_value *shadow;
 };
 struct reference_pointer { /* the 8-byte word at `offset` of the parameters points into a region */
     uint32_t offset;
@@ -84,6 +86,9 @@ struct reference_launch {
     const struct reference_variable *variables;
     size_t variable_count;
     enum reference_layout layout;
+    /* Every float in fp64 beside; instead of checking accesses. `perturbation` as in struct ptx_launch. */
+    bool shadow;
+    uint64_t perturbation;
     uint64_t seed; /* order of blocks and warps; 0: as numbered */
     uint32_t workers;
     uint64_t instruction_limit;
@@ -100,6 +105,8 @@ struct reference_result {
     struct diag diag;               /* details of the reason */
     struct reference_fault *faults; /* owned */
     size_t fault_count;
+    struct ptx_number_event *events; /* owned; with `shadow` */
+    size_t event_count;
     bool foreign;      /* isolated: an address was used that does not derive from the arguments */
     bool unknown_read; /* a variable without recorded contents was read */
     uint64_t instructions;

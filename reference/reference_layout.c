@@ -50,6 +50,7 @@ static void add_region(struct layout *l, size_t i)
         .written = r->written,
         .read = r->read,
         .valid = r->valid,
+        .shadow = r->shadow,
     };
 }
 

@@ -180,6 +180,13 @@ static inline bool is_magic(double x, double magic)
     return fabs(x) >= magic && fabs(x) < 2 * magic;
 }
 
+static inline bool rounds_on_purpose(enum how how, double magic, const struct operand_value *a, const struct operand_value *b,
+                                     const struct operand_value *c)
+{
+    return (how == HOW_SUM && ((a->constant && is_magic(a->actual, magic)) || (b->constant && is_magic(b->actual, magic)))) ||
+           (how == HOW_FMA && c->constant && is_magic(c->actual, magic));
+}
+
 static inline struct ptx_shadow_value *device_entries(const struct range_cache *c, uint64_t address)
 {
     const struct ptx_range *r = c->range;

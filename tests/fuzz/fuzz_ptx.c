@@ -1,4 +1,4 @@
-/* PTX text: load it, and when it loads, ask everything of it and run a few thousand instructions of every kernel in both modes.
+/* PTX text: load it, and when it loads, ask everything of it and run a few thousand instructions of every kernel in every mode.
  * Whatever the text, nothing may crash, hang or read out of bounds. */
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,9 @@ static void run(const struct ptx_module *m, const struct ptx_kernel *kernel, con
         .variables = variables,
         .memory = memory,
         .dynamic_shared_bytes = 64,
-        .checked = mode != 0,
+        .checked = mode == 1 || mode == 2,
+        .shadow = mode >= 3,
+        .perturbation = mode == 4,
         .seed = mode == 1 ? 5 : 0,
         .cooperative = mode == 2,
         .instruction_limit = 3000,
@@ -51,6 +53,8 @@ static void run(const struct ptx_module *m, const struct ptx_kernel *kernel, con
         sum += ptx_module_source(m, result.faults[i].access.ptx_line, frames, 4);
         sum += (size_t)ptx_fault_kind_name(result.faults[i].kind)[0];
     }
+    for (size_t i = 0; i < result.event_count; i++)
+        sum += result.events[i].access.ptx_line + result.events[i].operand_count;
     ptx_result_free(&result);
     free(params);
 }
@@ -66,8 +70,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     void *hosts[MAX_VARIABLES] = {NULL};
     struct ptx_range ranges[MAX_VARIABLES + 2];
     uint8_t *buffer = calloc(1, BUFFER), *valid = calloc(1, BUFFER / 8);
-    bool runnable = count <= MAX_VARIABLES && buffer && valid;
-    ranges[0] = (struct ptx_range){.address = 0x0101010101010000, .bytes = BUFFER, .host = buffer, .id = 1, .valid = valid};
+    struct ptx_shadow_value *shadow = calloc(BUFFER / 2, sizeof *shadow);
+    bool runnable = count <= MAX_VARIABLES && buffer && valid && shadow;
+    ranges[0] = (struct ptx_range){.address = 0x0101010101010000, .bytes = BUFFER, .host = buffer, .id = 1, .valid = valid, .shadow = shadow};
     struct ptx_memory memory = {.ranges = ranges, .range_count = 1};
     for (size_t i = 0; runnable && i < count; i++) {
         const struct ptx_variable *v = ptx_module_variable(m, i);
@@ -79,12 +84,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t i = 0; runnable && i < count; i++)
         (void)ptx_module_variable_init(m, i, variables, hosts[i]);
     for (size_t i = 0; runnable && i < ptx_module_kernel_count(m) && i < 4; i++)
-        for (int mode = 0; mode < 3; mode++)
+        for (int mode = 0; mode < 5; mode++)
             run(m, ptx_module_kernel(m, i), &memory, variables, mode);
     for (size_t i = 0; i < MAX_VARIABLES; i++)
         free(hosts[i]);
     free(buffer);
     free(valid);
+    free(shadow);
     ptx_module_free(m);
     return 0;
 }

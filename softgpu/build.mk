@@ -40,6 +40,8 @@ $(B)/softgpu/libcudart.so.13: $(SOFTGPU_RUNTIME_OBJECTS) $(B)/lib/libcommon.a so
 	$(call say,LD,$@) $(CC) $(SAN) $(SOFTGPU_LDFLAGS) -Wl,-soname,libcudart.so.13 -Wl,--version-script=softgpu/libcudart.map -o $@ \
 	  $(filter %.o %.a,$^) -ldl -lpthread && ln -sf libcudart.so.13 $(@D)/libcudart.so
 
+-include softgpu/blas/build.mk
+
 tidy: $(SOFTGPU_NAMES)
 
 # As RPATH, not RUNPATH: the runtime opens the driver by name.

@@ -1,5 +1,6 @@
-/* bench_ptx - how fast kernels run on the executor: million thread instructions per second, in device, checked and shadow
- * mode (its memory with shadows), and the time against the same loop as plain C (gcc -O2), the baseline. Usage: bench_ptx [workers] */
+/* bench_ptx - how fast kernels run on the executor: million thread instructions per second, in device, checked and
+ * shadow mode (its memory with shadows), and the time against the same loop as plain C (gcc -O2), the baseline. Usage:
+ * bench_ptx [workers] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,7 +101,10 @@ static double run(struct ptx_module *m, size_t i, uint32_t workers, enum mode mo
     void *const hosts[] = {a, b, c, u};
     struct ptx_range ranges[4];
     for (uint32_t k = 0; k < 4; k++)
-        ranges[k] = (struct ptx_range){.address = (k + 1) * 0x10000000, .bytes = sizeof a, .host = hosts[k], .id = k + 1,
+        ranges[k] = (struct ptx_range){.address = (k + 1) * 0x10000000,
+                                       .bytes = sizeof a,
+                                       .host = hosts[k],
+                                       .id = k + 1,
                                        .shadow = mode == SHADOW ? shadows[k] : NULL};
     const struct ptx_memory memory = {.ranges = ranges, .range_count = 4};
     unsigned char params[64];

@@ -1,8 +1,8 @@
 /* arith.h - what the expressions of microops.def mean: integer and bit helpers, and IEEE arithmetic as PTX wants it.
  *
- * PTX results of single precision that are NaN are the canonical 0x7fffffff (halves: 0x7fff); double precision keeps the
- * payload of a NaN operand and makes 0xfff8000000000000 from none, which is what x86 does. Nothing here depends on the
- * rounding mode of the process being anything but to-nearest.
+ * PTX results of single precision that are NaN are the canonical 0x7fffffff (halves: 0x7fff); double precision keeps
+ * the payload of a NaN operand and makes 0xfff8000000000000 from none, which is what x86 does. Nothing here depends on
+ * the rounding mode of the process being anything but to-nearest.
  */
 #ifndef PTX_ARITH_H
 #define PTX_ARITH_H
@@ -205,7 +205,7 @@ static inline uint32_t find_nth_set(uint32_t mask, uint32_t base, int32_t offset
     if (offset == 0)
         return base < 32 && (mask >> base & 1) ? base : UINT32_MAX;
     int64_t left = offset < 0 ? -(int64_t)offset : offset;
-    for (int64_t at = base; at >= 0 && at < 32; at += offset > 0 ? 1 : -1)
+    for (int64_t at = base; at >= 0 && at<32; at += offset> 0 ? 1 : -1)
         if ((mask >> at & 1) && --left == 0)
             return (uint32_t)at;
     return UINT32_MAX;
@@ -401,8 +401,8 @@ static inline uint32_t test_property(uint64_t bits, unsigned exponent_bits, unsi
     }
 }
 
-/* Rounds x to a binary format of `mbits` stored mantissa bits and `ebits` exponent bits; returns its encoding. NaN gives the
- * canonical NaN (all ones but the sign). */
+/* Rounds x to a binary format of `mbits` stored mantissa bits and `ebits` exponent bits; returns its encoding. NaN
+ * gives the canonical NaN (all ones but the sign). */
 static inline uint32_t encode_narrow(double x, unsigned mbits, unsigned ebits, int mode)
 {
     uint64_t bits = bits64(x);
@@ -424,7 +424,8 @@ static inline uint32_t encode_narrow(double x, unsigned mbits, unsigned ebits, i
     int shift = 52 - (int)mbits + (exponent < lowest ? lowest - exponent : 0);
     if (shift > 62)
         shift = 62;
-    uint64_t kept = mantissa >> shift, rest = mantissa & ((UINT64_C(1) << shift) - 1), half = UINT64_C(1) << (shift - 1);
+    uint64_t kept = mantissa >> shift, rest = mantissa & ((UINT64_C(1) << shift) - 1),
+             half = UINT64_C(1) << (shift - 1);
     bool up = false;
     switch (mode) {
     case ROUND_RZ:
@@ -458,8 +459,8 @@ static inline float narrow_rounded32(double x, int mode)
     return float32(encode_narrow(x, 23, 8, mode));
 }
 
-/* a + b rounded to odd: a later rounding to 50 bits or fewer, in any direction, is then correct. Zero results need care of
- * their own (sign). */
+/* a + b rounded to odd: a later rounding to 50 bits or fewer, in any direction, is then correct. Zero results need care
+ * of their own (sign). */
 static inline double sum_to_odd(double a, double b)
 {
     double s = a + b;
@@ -666,7 +667,8 @@ static inline uint64_t float_to_int(double x, unsigned mod, bool from_f64)
     unsigned bits = 8u << (mod >> INT_WIDTH_SHIFT & 3);
     bool is_signed = mod & INT_SIGNED;
     if (x != x) /* PTX 9.0: zero, but 1 << (bits - 1) when the source is f64 or the destination has 64 bits */
-        return from_f64 || bits == 64 ? (is_signed ? (uint64_t)(INT64_MIN >> (64 - bits)) : UINT64_C(1) << (bits - 1)) : 0;
+        return from_f64 || bits == 64 ? (is_signed ? (uint64_t)(INT64_MIN >> (64 - bits)) : UINT64_C(1) << (bits - 1))
+                                      : 0;
     x = round_integral(x, (int)(mod & 7));
     if (is_signed) {
         double limit = (double)(UINT64_C(1) << (bits - 1));

@@ -1,5 +1,6 @@
 /* ast.h - the syntax tree of a PTX module: symbols, functions, statements, operands. Built by parse*.c,
- * completed by resolve.c, read by lower*.c, which look names up as they meet them. Everything lives in the module's arena. */
+ * completed by resolve.c, read by lower*.c, which look names up as they meet them. Everything lives in the module's
+ * arena. */
 #ifndef PTX_AST_H
 #define PTX_AST_H
 
@@ -46,12 +47,12 @@ enum type type_find(const char *name); /* without its dot; TYPE_NONE when unknow
 
 enum space { SPACE_NONE, SPACE_REG, SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL, SPACE_CONST, SPACE_PARAM };
 enum symbol_kind {
-    SYMBOL_VARIABLE,  /* any space but .reg; also parameters */
+    SYMBOL_VARIABLE, /* any space but .reg; also parameters */
     SYMBOL_REGISTER,
     SYMBOL_FUNCTION,
     SYMBOL_LABEL,
     SYMBOL_PROTOTYPE,
-    SYMBOL_TARGETS,   /* .branchtargets or .calltargets */
+    SYMBOL_TARGETS, /* .branchtargets or .calltargets */
 };
 
 struct function;
@@ -61,10 +62,10 @@ struct symbol;
 struct initializer {
     uint64_t offset;
     uint8_t bytes;
-    uint8_t mask_shift;          /* a mask operator, 0xFF00(x): the bits shifted down; else 0 */
+    uint8_t mask_shift; /* a mask operator, 0xFF00(x): the bits shifted down; else 0 */
     bool masked;
-    uint64_t value;              /* bits, or the addend of `symbol` */
-    const struct name *name;     /* names a variable or a function; bound by resolve.c */
+    uint64_t value;          /* bits, or the addend of `symbol` */
+    const struct name *name; /* names a variable or a function; bound by resolve.c */
     bool generic;
     struct symbol *symbol;
     struct place at;
@@ -76,22 +77,22 @@ struct symbol {
     enum type type;
     const struct name *name;
     struct place at;
-    struct symbol *next;         /* in declaration order within its list */
+    struct symbol *next; /* in declaration order within its list */
     /* variables, registers, parameters */
-    uint8_t vector;              /* 0, 2 or 4 */
+    uint8_t vector; /* 0, 2 or 4 */
     bool external, weak, managed, unsized, range;
-    bool function_param;         /* .param of a .func, or of a call in a body: lives in the frame's local memory */
+    bool function_param; /* .param of a .func, or of a call in a body: lives in the frame's local memory */
     uint32_t align;
-    uint64_t count;              /* of elements; of a register range %r<n>: n */
+    uint64_t count; /* of elements; of a register range %r<n>: n */
     uint64_t bytes;
-    uint64_t offset;             /* in its space, by resolve.c */
-    uint32_t id;                 /* registers: unique in the module; .global, .const, .shared: index among their kind */
+    uint64_t offset; /* in its space, by resolve.c */
+    uint32_t id;     /* registers: unique in the module; .global, .const, .shared: index among their kind */
     struct initializer *init;
     uint32_t init_count, init_capacity;
     /* functions */
     struct function *function;
     /* labels */
-    uint32_t statement;          /* index of the statement it stands before */
+    uint32_t statement; /* index of the statement it stands before */
     /* targets */
     const struct name **targets;
     uint32_t target_count, target_capacity;
@@ -102,7 +103,7 @@ struct symbol {
 };
 
 enum operand_kind {
-    OPERAND_NAME,    /* register, special register, variable, label, function */
+    OPERAND_NAME, /* register, special register, variable, label, function */
     OPERAND_INT,
     OPERAND_F32,
     OPERAND_F64,
@@ -114,23 +115,23 @@ enum operand_kind {
 };
 struct operand {
     enum operand_kind kind;
-    bool negated;              /* !p */
-    char component;            /* x y z w of %tid.x or of a vector register; 0 */
+    bool negated;   /* !p */
+    char component; /* x y z w of %tid.x or of a vector register; 0 */
     struct place at;
     const struct name *name;
-    uint64_t value;            /* literal bits, or the offset of an address or of `name + 4` */
+    uint64_t value; /* literal bits, or the offset of an address or of `name + 4` */
     struct operand *items;
     uint32_t item_count, item_capacity;
-    struct operand *pair;      /* what follows `|` */
+    struct operand *pair; /* what follows `|` */
 };
 
 struct statement {
     const struct name *opcode;
-    const struct name **mods;  /* dotted words behind it */
+    const struct name **mods; /* dotted words behind it */
     uint32_t mod_count, mod_capacity;
     struct operand *operands;
     uint32_t operand_count, operand_capacity;
-    struct operand *guard;     /* @p or @!p; NULL */
+    struct operand *guard; /* @p or @!p; NULL */
     uint32_t scope;
     struct place at;
 };
@@ -142,7 +143,7 @@ struct scope {
 /* A .loc directive; holds for the statements behind it. */
 struct location {
     uint32_t ptx_line, file, line, column;
-    const struct name *label;  /* function_name label + label_offset, in .debug_str */
+    const struct name *label; /* function_name label + label_offset, in .debug_str */
     uint64_t label_offset;
     bool inlined;
     uint32_t at_file, at_line, at_column;
@@ -159,13 +160,13 @@ struct function {
     uint32_t maxntid[3], reqntid[3];
     struct statement *statements;
     uint32_t statement_count, statement_capacity;
-    struct symbol **locals;     /* every symbol declared in the body but registers */
+    struct symbol **locals; /* every symbol declared in the body but registers */
     uint32_t local_count, local_capacity;
     struct location *locations;
     uint32_t location_count, location_capacity;
     uint32_t index;
-    uint32_t local_bytes;       /* of one frame: .local variables, parameters, parameter blocks of calls */
-    uint32_t param_bytes;       /* of an entry */
+    uint32_t local_bytes; /* of one frame: .local variables, parameters, parameter blocks of calls */
+    uint32_t param_bytes; /* of an entry */
 };
 
 struct debug_label {
@@ -180,14 +181,14 @@ struct alias {
 struct ast {
     struct reader *reader;
     unsigned version_major, version_minor, target, address_size;
-    struct symbol **variables;  /* module-scope, all spaces */
+    struct symbol **variables; /* module-scope, all spaces */
     uint32_t variable_count, variable_capacity;
     struct function **functions;
     uint32_t function_count, function_capacity;
     struct scope *scopes;
     uint32_t scope_count, scope_capacity;
-    void *symbols;              /* symbol_table of resolve.c: (scope, name) -> symbol */
-    const struct name **files;  /* by .file number */
+    void *symbols;             /* symbol_table of resolve.c: (scope, name) -> symbol */
+    const struct name **files; /* by .file number */
     uint32_t file_count;
     struct debug_label *debug_labels;
     uint32_t debug_label_count, debug_label_capacity;
@@ -195,10 +196,10 @@ struct ast {
     uint32_t debug_str_bytes, debug_str_capacity;
     struct alias *aliases;
     uint32_t alias_count, alias_capacity;
-    uint32_t register_count;    /* ids handed out */
+    uint32_t register_count;          /* ids handed out */
     struct symbol **device_variables; /* .global and .const, in order of declaration; index is symbol.id */
     uint32_t device_variable_count, device_variable_capacity;
-    struct symbol **shared;     /* .shared, likewise */
+    struct symbol **shared; /* .shared, likewise */
     uint32_t shared_count, shared_capacity;
 };
 
@@ -206,13 +207,15 @@ struct ast {
 void parse_module(struct reader *reader, struct ast *ast);
 
 /* symbols.c: the scoped symbol table */
-struct symbol *symbols_find(const struct ast *ast, uint32_t scope, const struct name *name); /* through parents; or NULL */
+struct symbol *symbols_find(const struct ast *ast, uint32_t scope,
+                            const struct name *name); /* through parents; or NULL */
 struct symbol *symbols_find_here(const struct ast *ast, uint32_t scope, const struct name *name);
 void symbols_add(struct ast *ast, uint32_t scope, const struct name *name, struct symbol *symbol);
 struct symbol_iterator {
     uint32_t at;
 };
-struct symbol *symbols_each(const struct ast *ast, struct symbol_iterator *it); /* NULL at the end; zero-initialise `it` */
+struct symbol *symbols_each(const struct ast *ast,
+                            struct symbol_iterator *it); /* NULL at the end; zero-initialise `it` */
 /* As symbols_find, and %r12 finds the range %r<n> with *index 12. */
 struct symbol *symbols_find_register(const struct ast *ast, uint32_t scope, const struct name *name, uint32_t *index);
 

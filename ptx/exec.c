@@ -7,7 +7,7 @@
 #include "ptx/exec_shadow.h"
 
 enum { MAX_SHARED = 256 * 1024, MAX_WORKERS = 256, MAX_RESIDENT = 4096 };
-#define SLICE UINT64_C(4000000)
+#define SLICE              UINT64_C(4000000)
 #define MAX_RESIDENT_BYTES (UINT64_C(1) << 30)
 
 uint64_t random_next(uint64_t *state) /* splitmix64 */
@@ -88,15 +88,17 @@ static enum status check_config(struct launch *l, struct diag *d)
         threads *= c->block[i];
     }
     if (threads > MAX_BLOCK_THREADS || c->block[2] > 64)
-        return refuse(d, "block is %u x %u x %u threads: at most 1024, and 64 in z", c->block[0], c->block[1], c->block[2]);
+        return refuse(d, "block is %u x %u x %u threads: at most 1024, and 64 in z", c->block[0], c->block[1],
+                      c->block[2]);
     if (threads > k->max_threads)
-        return refuse(d, "block has %llu threads: kernel `%s` is compiled for at most %u", (unsigned long long)threads, k->name,
-                      k->max_threads);
+        return refuse(d, "block has %llu threads: kernel `%s` is compiled for at most %u", (unsigned long long)threads,
+                      k->name, k->max_threads);
     if (k->required_block[0] && memcmp(k->required_block, c->block, sizeof c->block) != 0)
-        return refuse(d, "kernel `%s` needs blocks of %u x %u x %u threads", k->name, k->required_block[0], k->required_block[1],
-                      k->required_block[2]);
+        return refuse(d, "kernel `%s` needs blocks of %u x %u x %u threads", k->name, k->required_block[0],
+                      k->required_block[1], k->required_block[2]);
     if (c->grid[0] > INT32_MAX || c->grid[1] > 65535 || c->grid[2] > 65535)
-        return refuse(d, "grid is %u x %u x %u blocks: at most 2147483647 x 65535 x 65535", c->grid[0], c->grid[1], c->grid[2]);
+        return refuse(d, "grid is %u x %u x %u blocks: at most 2147483647 x 65535 x 65535", c->grid[0], c->grid[1],
+                      c->grid[2]);
     for (int i = 0; i < 3; i++)
         blocks *= c->grid[i];
     if (k->param_bytes && !c->params)
@@ -201,7 +203,8 @@ static enum status make_templates(struct launch *l)
 
 /* ---- order of blocks ---- */
 
-/* A seeded bijection on [0, count): a Feistel network over the next even number of bits, walked until it lands inside. */
+/* A seeded bijection on [0, count): a Feistel network over the next even number of bits, walked until it lands inside.
+ */
 static uint64_t permute(uint64_t index, uint64_t count, uint64_t seed)
 {
     unsigned half = 1;
@@ -253,8 +256,8 @@ static uint64_t block_bytes(const struct launch *l)
     return (uint64_t)l->block_threads * (l->entry->slot_count * 8u + l->entry->local_bytes + 256u) + l->shared_bytes;
 }
 
-/* Blocks wait for each other only when something is wrong with the order: a block that has used a long slice without ending
- * may be spinning for a later one, which then becomes resident beside it. */
+/* Blocks wait for each other only when something is wrong with the order: a block that has used a long slice without
+ * ending may be spinning for a later one, which then becomes resident beside it. */
 static void run_blocks(struct worker *w)
 {
     struct launch *l = w->launch;
@@ -295,7 +298,8 @@ static void run_blocks(struct worker *w)
             }
             running -= b->finished;
         }
-        if (running == w->block_count && more && running < MAX_RESIDENT && running * block_bytes(l) < MAX_RESIDENT_BYTES) {
+        if (running == w->block_count && more && running < MAX_RESIDENT &&
+            running * block_bytes(l) < MAX_RESIDENT_BYTES) {
             more = next_block(l, &linear);
             if (more && !add_block(w, linear)) {
                 launch_stop(l, STATUS_NO_MEMORY);
@@ -394,8 +398,8 @@ enum status ptx_run(const struct ptx_launch *config, struct ptx_result *result, 
     if (status == STATUS_OK) {
         status = make_templates(l);
         if (status == STATUS_BAD_INPUT)
-            (void)refuse(diag, "kernel `%s` with %u bytes of dynamic shared memory needs more than %d bytes", config->kernel->name,
-                         config->dynamic_shared_bytes, MAX_SHARED);
+            (void)refuse(diag, "kernel `%s` with %u bytes of dynamic shared memory needs more than %d bytes",
+                         config->kernel->name, config->dynamic_shared_bytes, MAX_SHARED);
     }
     if (status == STATUS_OK) {
         l->grid_range = (struct ptx_range){

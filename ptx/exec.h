@@ -1,5 +1,5 @@
-/* exec.h - inside of the execution engine. One thread runs at a time, over decoded code, until it needs others, ends, or used
- * up its turn.
+/* exec.h - inside of the execution engine. One thread runs at a time, over decoded code, until it needs others, ends,
+ * or used up its turn.
  *
  *     exec.c          a launch: configuration, workers, which block next, results
  *     exec_block.c    a block: its threads, turns, barriers, deadlock
@@ -48,8 +48,8 @@ struct frame {
 };
 
 struct thread {
-    union slot *stack;       /* all frames, the current one at `base` */
-    struct shadow *shadow;   /* likewise, in checked mode */
+    union slot *stack;     /* all frames, the current one at `base` */
+    struct shadow *shadow; /* likewise, in checked mode */
     uint32_t stack_slots, base;
     const struct code *code;
     uint32_t pc;
@@ -58,20 +58,20 @@ struct thread {
     uint32_t depth, frame_capacity;
     uint8_t *local;
     uint32_t local_room, local_base, local_top;
-    uint8_t *local_valid;    /* checked mode: bytes of local that were written */
+    uint8_t *local_valid; /* checked mode: bytes of local that were written */
     /* shadow mode: by slot, and of local per two bytes (NULL before the first float stored there) */
     struct ptx_shadow_value *numbers, *local_numbers;
     struct number_pair *pairs;
     uint32_t number_slots, local_number_room;
     uint32_t index, lane, warp, tid[3];
-    uint32_t wait_mask;      /* THREAD_WARP: lanes it waits for; THREAD_BARRIER: which */
-    uint16_t warp_clock;     /* checked mode: *.sync instructions it took part in */
+    uint32_t wait_mask;  /* THREAD_WARP: lanes it waits for; THREAD_BARRIER: which */
+    uint16_t warp_clock; /* checked mode: *.sync instructions it took part in */
     uint64_t executed;
 };
 
 struct barrier {
     uint32_t arrived, expected; /* expected: 0 all threads that have not ended */
-    uint32_t population;     /* bar.red.popc so far */
+    uint32_t population;        /* bar.red.popc so far */
     bool all, any;
 };
 
@@ -83,19 +83,19 @@ struct block {
     struct thread *threads;
     uint32_t thread_count, live;
     struct barrier barriers[BARRIERS];
-    uint32_t barriers_open;  /* bit i: somebody came to barrier i */
-    uint32_t meeting;        /* threads in THREAD_WARP */
+    uint32_t barriers_open; /* bit i: somebody came to barrier i */
+    uint32_t meeting;       /* threads in THREAD_WARP */
     uint8_t *shared;
     uint32_t shared_bytes;
     uint32_t *warp_order;
     uint32_t warp_count;
     bool started, finished, yielded; /* yielded: some thread used up its turn since last asked */
-    uint64_t turn;           /* instructions a thread may run before others get a turn */
-    union slot **templates;  /* by function: initial frame for this block; NULL when not reachable */
+    uint64_t turn;                   /* instructions a thread may run before others get a turn */
+    union slot **templates;          /* by function: initial frame for this block; NULL when not reachable */
     /* checked mode */
     uint8_t *shared_defined; /* one per byte */
     struct race_cell *shared_cells;
-    uint16_t epoch, fences;  /* barriers passed; fences executed by its threads */
+    uint16_t epoch, fences;                  /* barriers passed; fences executed by its threads */
     struct ptx_shadow_value *shared_numbers; /* shadow mode: per two bytes; NULL before the first float stored there */
 };
 
@@ -110,29 +110,29 @@ struct launch {
     uint32_t shared_bytes, block_threads, warp_count;
     uint64_t block_count;
     _Atomic uint64_t next_block;
-    _Atomic int status;      /* enum status; not OK ends every worker */
+    _Atomic int status; /* enum status; not OK ends every worker */
     _Atomic uint64_t executed;
     bool checked, multi, fma;
-    union slot **templates;  /* by function, for the launch: all but what depends on block and thread */
+    union slot **templates; /* by function, for the launch: all but what depends on block and thread */
     uint8_t *params;
     struct ptx_range grid_range, *found[MAX_FOUND];
     _Atomic uint32_t found_count;
     uint64_t grid_workspace[GRID_WORKSPACE / 8];
-    pthread_mutex_t lock;    /* faults, found ranges, print, misaligned atomics */
+    pthread_mutex_t lock; /* faults, found ranges, print, misaligned atomics */
     struct fault_table *faults;
-    struct check *check;     /* checked mode's tables */
+    struct check *check; /* checked mode's tables */
     bool shadow;
     struct number_table *numbers; /* shadow mode's events */
 };
 
 struct worker {
     struct launch *launch;
-    struct range_cache *cache; /* by access number */
+    struct range_cache *cache;  /* by access number */
     const struct ptx_range *at; /* checked mode: the range of the access in hand; NULL when it has no number */
     uint32_t at_number;
     struct ptx_counts counts;
     uint64_t random;
-    struct block **blocks;   /* resident */
+    struct block **blocks; /* resident */
     uint32_t block_count, block_capacity;
     pthread_t thread;
 };
@@ -158,7 +158,8 @@ void barrier_arrive(struct block *b, struct thread *t, uint32_t id, uint32_t exp
 void barrier_thread_ended(struct block *b);
 
 /* ---- exec_warp.c ---- */
-/* `t` has come to a *.sync instruction: when all lanes it names are there too, does it for all. True when it was done. */
+/* `t` has come to a *.sync instruction: when all lanes it names are there too, does it for all. True when it was done.
+ */
 bool warp_arrive(struct block *b, struct thread *t);
 void warp_release_active(struct block *b, uint32_t warp);
 bool warp_thread_ended(struct block *b, struct thread *t);
@@ -187,7 +188,8 @@ const uint8_t *peek(struct worker *w, struct block *b, struct thread *t, uint64_
 /* ---- exec_fault.c ---- */
 struct fault_table *fault_table_create(uint32_t limit);
 void fault_table_free(struct fault_table *table);
-/* Takes note of a fault; in device mode it also ends the launch. The fault's access fields but ptx_line are filled here. */
+/* Takes note of a fault; in device mode it also ends the launch. The fault's access fields but ptx_line are filled
+ * here. */
 void fault_report(struct worker *w, struct block *b, struct thread *t, const struct insn *in, struct ptx_fault *fault);
 void fault_simple(struct worker *w, struct block *b, struct thread *t, enum ptx_fault_kind kind);
 bool fault_table_finish(struct fault_table *table, struct ptx_result *result);

@@ -180,7 +180,8 @@ bool thread_push(struct block *b, struct thread *t, const struct code *code)
     return true;
 }
 
-static const struct code *call_target(struct launch *l, const struct insn *in, const union slot *R, const struct call_site *site)
+static const struct code *call_target(struct launch *l, const struct insn *in, const union slot *R,
+                                      const struct call_site *site)
 {
     if (site->callee != UINT32_MAX)
         return l->module->code[site->callee];
@@ -189,7 +190,8 @@ static const struct code *call_target(struct launch *l, const struct insn *in, c
     if (address % CODE_ADDRESS_STEP || address == 0 || index >= l->module->code_count)
         return NULL;
     const struct code *code = l->module->code[index];
-    if (!code->defined || code->entry || code->param_count != site->arg_count || code->return_count != site->return_count)
+    if (!code->defined || code->entry || code->param_count != site->arg_count ||
+        code->return_count != site->return_count)
         return NULL;
     for (uint32_t i = 0; i < site->arg_count; i++)
         if (code->params[i].bytes < site->args[i].bytes)

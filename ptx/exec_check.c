@@ -1,9 +1,9 @@
 /* exec_check.c - checked mode: accesses judged by the origin of their pointer, then by what lies there.
  *
- * Origin: a value that equals an address inside exactly one range (a parameter, the address of a variable, 8 bytes loaded from
- * memory) points into that range; adding numbers to it keeps that. An access through it must stay in that range even where
- * other memory is mapped. Differences of pointers and other arithmetic give ORIGIN_MIXED, which spreads and is never judged:
- * optimisers rewrite b[i] as a[i] + (b - a). */
+ * Origin: a value that equals an address inside exactly one range (a parameter, the address of a variable, 8 bytes
+ * loaded from memory) points into that range; adding numbers to it keeps that. An access through it must stay in that
+ * range even where other memory is mapped. Differences of pointers and other arithmetic give ORIGIN_MIXED, which
+ * spreads and is never judged: optimisers rewrite b[i] as a[i] + (b - a). */
 #include <stdlib.h>
 #include <string.h>
 #include "ptx/exec_check.h"
@@ -175,8 +175,8 @@ void check_stored(struct worker *w, struct block *b, struct thread *t, const str
 }
 
 /* cp.async: definedness moves with the bytes. Both sides count as plain accesses of this thread. */
-void check_copied(struct worker *w, struct block *b, struct thread *t, const struct insn *in, uint64_t to, uint64_t from,
-                  uint32_t bytes, uint32_t given, const uint8_t *p)
+void check_copied(struct worker *w, struct block *b, struct thread *t, const struct insn *in, uint64_t to,
+                  uint64_t from, uint32_t bytes, uint32_t given, const uint8_t *p)
 {
     for (uint32_t i = 0; i < bytes; i += 4) {
         uint32_t undef = 0;

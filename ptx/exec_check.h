@@ -1,5 +1,5 @@
-/* exec_check.h - what the checked loop adds to an instruction: undefined bytes and pointer origins travel beside the values,
- * every access is judged.
+/* exec_check.h - what the checked loop adds to an instruction: undefined bytes and pointer origins travel beside the
+ * values, every access is judged.
  *
  *     exec_check.c    accesses: bounds by the pointer's origin, then as in device mode
  *     exec_undef.c    which bytes were never written; reported when a value made from them matters
@@ -11,16 +11,17 @@
 #include "common/map.h"
 #include "ptx/exec.h"
 
-/* Origins: 0 a plain number, else the number of a range, or this: made from several pointers, or by other than adding. */
+/* Origins: 0 a plain number, else the number of a range, or this: made from several pointers, or by other than adding.
+ */
 #define ORIGIN_MIXED UINT32_MAX
 
 /* One access, as races remember it. */
 struct race_record {
     uint32_t block, line;
-    uint16_t thread;    /* low 10 bits; RACE_* above */
+    uint16_t thread; /* low 10 bits; RACE_* above */
     uint16_t warp_clock, epoch, fence;
 };
-struct race_cell {      /* of 4 bytes */
+struct race_cell { /* of 4 bytes */
     struct race_record write, read, other_read;
 };
 enum { RACE_MASK_SHIFT = 10, RACE_SEEN = 1 << 14, RACE_WRITE = 1 << 15 };
@@ -36,14 +37,14 @@ struct check {
     struct map latent_index; /* (instruction, range) -> index into latents */
     struct latent *latents;
     uint32_t latent_count, latent_capacity;
-    uint8_t **defined;       /* by range number: bitmap once the launch stored something, for ranges with `valid` */
+    uint8_t **defined; /* by range number: bitmap once the launch stored something, for ranges with `valid` */
     uint32_t defined_count;
-    uint32_t **origins;      /* by function and fill: what a filled slot points into */
-    struct map pages;        /* address / RACE_PAGE_BYTES -> pointer to cells */
+    uint32_t **origins; /* by function and fill: what a filled slot points into */
+    struct map pages;   /* address / RACE_PAGE_BYTES -> pointer to cells */
     uint64_t last_page;
     struct race_cell *last_cells;
     uint32_t page_count;
-    uint16_t *fences;        /* by block: fences executed; NULL when there are too many blocks to tell */
+    uint16_t *fences;         /* by block: fences executed; NULL when there are too many blocks to tell */
     uint64_t lowest, highest; /* addresses that ranges span */
 };
 
@@ -55,18 +56,19 @@ void check_loaded(struct worker *w, struct block *b, struct thread *t, const str
                   enum mem_space space, uint64_t address, uint32_t bytes, const uint8_t *p, uint64_t value);
 void check_stored(struct worker *w, struct block *b, struct thread *t, const struct insn *in, const struct shadow *s,
                   enum mem_space space, uint64_t address, uint32_t bytes, const uint8_t *p, uint64_t value);
-void check_copied(struct worker *w, struct block *b, struct thread *t, const struct insn *in, uint64_t to, uint64_t from,
-                  uint32_t bytes, uint32_t given, const uint8_t *p);
+void check_copied(struct worker *w, struct block *b, struct thread *t, const struct insn *in, uint64_t to,
+                  uint64_t from, uint32_t bytes, uint32_t given, const uint8_t *p);
 void check_fence(struct block *b, struct thread *t);
 void check_fill_origins(const struct block *b, const struct code *code, struct shadow *S);
 uint32_t origin_of(struct launch *l, uint64_t value);
 
 /* ---- exec_undef.c ---- */
 /* Bytes (bit k: byte k) of the accessed memory that were never written. */
-uint32_t undef_at(struct worker *w, struct block *b, struct thread *t, enum mem_space space, uint64_t address, uint32_t bytes);
+uint32_t undef_at(struct worker *w, struct block *b, struct thread *t, enum mem_space space, uint64_t address,
+                  uint32_t bytes);
 /* The bytes are written now; those in `undef` with undefined values. */
-void undef_store(struct worker *w, struct block *b, struct thread *t, enum mem_space space, uint64_t address, uint32_t bytes,
-                 uint32_t undef);
+void undef_store(struct worker *w, struct block *b, struct thread *t, enum mem_space space, uint64_t address,
+                 uint32_t bytes, uint32_t undef);
 uint32_t undef_record(struct worker *w, struct block *b, struct thread *t, const struct insn *in, enum mem_space space,
                       uint64_t address, uint32_t bytes, uint32_t undef);
 /* The value matters: report the load it came from, once per loaded value. */
@@ -75,8 +77,8 @@ void undef_used(struct worker *w, struct block *b, struct thread *t, struct shad
 uint32_t undef_part(const struct insn *in, const union slot *R, const struct shadow *S, uint32_t operands);
 
 /* ---- exec_race.c ---- */
-void race_access(struct worker *w, struct block *b, struct thread *t, const struct insn *in, enum mem_space space, uint64_t address,
-                 uint32_t bytes, bool write, const uint8_t *old, uint64_t value);
+void race_access(struct worker *w, struct block *b, struct thread *t, const struct insn *in, enum mem_space space,
+                 uint64_t address, uint32_t bytes, bool write, const uint8_t *old, uint64_t value);
 
 /* ---- the classes of microops.def ---- */
 #define BYTES_OF_u64 0xff
@@ -104,7 +106,11 @@ static inline uint32_t added(uint32_t a, uint32_t b)
         if (__builtin_expect(S[slot].undef != 0, 0))                                                                   \
             undef_used(w, blk, t, &S[slot]);                                                                           \
     } while (0)
-#define RESULT(o, u) S[in->d] = (struct shadow){o, u}
+#define RESULT(o, u)                                                                                                   \
+    S[in->d] = (struct shadow)                                                                                         \
+    {                                                                                                                  \
+        o, u                                                                                                           \
+    }
 #define CHECK1_USE                                                                                                     \
     do {                                                                                                               \
         USE_OPERAND(in->a);                                                                                            \
@@ -164,8 +170,8 @@ static inline uint32_t added(uint32_t a, uint32_t b)
         RESULT(mixed(S[in->a].origin | S[in->b].origin), 0);                                                           \
     } while (0)
 /* add.cc and its kind may build a 64-bit address from halves: the origin is not followed. */
-#define CHECK_CARRY CHECK2_USE
-#define CHECK_CLEAR RESULT(0, 0)
+#define CHECK_CARRY     CHECK2_USE
+#define CHECK_CLEAR     RESULT(0, 0)
 #define CHECK_CONDITION USE_OPERAND(in->a)
 
 #endif

@@ -1,7 +1,7 @@
 /* exec_fault.c - the table of faults of a launch: each distinct (kind, instruction, range) once, with a count.
  *
- * The representative of an entry is its first access in the order of (block, thread), whatever the order of execution was,
- * so that reports do not depend on workers and seeds more than the program does. */
+ * The representative of an entry is its first access in the order of (block, thread), whatever the order of execution
+ * was, so that reports do not depend on workers and seeds more than the program does. */
 #include <stdlib.h>
 #include <string.h>
 #include "ptx/exec.h"
@@ -133,7 +133,7 @@ static int compare_faults(const void *x, const void *y)
     const struct ptx_fault *a = x, *b = y;
 #define ORDER(field)                                                                                                   \
     if (a->field != b->field)                                                                                          \
-        return a->field < b->field ? -1 : 1
+    return a->field < b->field ? -1 : 1
     ORDER(access.ptx_line);
     ORDER(kind);
     ORDER(space);

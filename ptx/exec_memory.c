@@ -75,8 +75,8 @@ const struct ptx_range *range_find(struct launch *l, uint64_t address, uint32_t 
     return NULL;
 }
 
-static enum ptx_fault_kind judge_range(const struct launch *l, const struct ptx_range *r, uint64_t address, uint32_t bytes,
-                                       bool write)
+static enum ptx_fault_kind judge_range(const struct launch *l, const struct ptx_range *r, uint64_t address,
+                                       uint32_t bytes, bool write)
 {
     if (!r || bytes > r->bytes - (address - r->address))
         return PTX_FAULT_OUT_OF_BOUNDS;
@@ -118,8 +118,8 @@ void range_track(struct worker *w, const struct range_cache *c, uint64_t offset,
         mark_read(r, offset, bytes, multi);
 }
 
-uint8_t *global_find(struct worker *w, struct block *b, struct thread *t, const struct insn *in, uint64_t address, uint32_t bytes,
-                     bool write, bool atomic)
+uint8_t *global_find(struct worker *w, struct block *b, struct thread *t, const struct insn *in, uint64_t address,
+                     uint32_t bytes, bool write, bool atomic)
 {
     struct launch *l = w->launch;
     uint32_t number;
@@ -175,7 +175,9 @@ uint8_t *space_find(struct worker *w, struct block *b, struct thread *t, const s
         return base + address;
     struct ptx_fault f = {
         .kind = kind,
-        .space = space == MEM_SHARED ? PTX_SPACE_SHARED : space == MEM_LOCAL ? PTX_SPACE_LOCAL : PTX_SPACE_PARAM,
+        .space = space == MEM_SHARED  ? PTX_SPACE_SHARED
+                 : space == MEM_LOCAL ? PTX_SPACE_LOCAL
+                                      : PTX_SPACE_PARAM,
         .address = address,
         .bytes = bytes,
         .offset = (int64_t)address,

@@ -1,5 +1,5 @@
-/* exec_print.c - printf and assert of kernels: the format is read from device memory, the arguments lie packed as C would pass
- * them in memory, each aligned to its size. */
+/* exec_print.c - printf and assert of kernels: the format is read from device memory, the arguments lie packed as C
+ * would pass them in memory, each aligned to its size. */
 #include <stdio.h>
 #include <string.h>
 #include "common/buf.h"
@@ -188,9 +188,9 @@ void device_assert(struct worker *w, struct block *b, struct thread *t, const ui
     const uint64_t strings[3] = {values[1], values[3], values[0]};
     for (int i = 0; i < 3; i++)
         (void)read_string(w, b, t, strings[i], &text[i]);
-    buf_printf(&out, "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n", text[0].data ? text[0].data : "?",
-               (unsigned)values[2], text[1].data ? text[1].data : "?", b->ctaid[0], b->ctaid[1], b->ctaid[2], t->tid[0], t->tid[1],
-               t->tid[2], text[2].data ? text[2].data : "?");
+    buf_printf(&out, "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n",
+               text[0].data ? text[0].data : "?", (unsigned)values[2], text[1].data ? text[1].data : "?", b->ctaid[0],
+               b->ctaid[1], b->ctaid[2], t->tid[0], t->tid[1], t->tid[2], text[2].data ? text[2].data : "?");
     emit_text(w, &out);
     for (int i = 0; i < 3; i++)
         buf_free(&text[i]);

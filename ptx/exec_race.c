@@ -4,9 +4,9 @@
  * different threads. An earlier access is in order with the present one when
  *     - it was by the same thread, or either is atomic, volatile, relaxed, acquire or release;
  *     - same block: a barrier of the block, or (same warp) a *.sync instruction of the earlier thread, came between;
- *     - a fence or a release by any thread of the earlier block came between: data handed over through a flag. Whether the
- *       present thread has seen the flag is not asked: in doubt nothing is reported.
- * Blocks run one after the other here, so a race between blocks is found although the accesses did not meet in time. */
+ *     - a fence or a release by any thread of the earlier block came between: data handed over through a flag. Whether
+ * the present thread has seen the flag is not asked: in doubt nothing is reported. Blocks run one after the other here,
+ * so a race between blocks is found although the accesses did not meet in time. */
 #include <stdlib.h>
 #include <string.h>
 #include "ptx/exec_check.h"
@@ -54,7 +54,8 @@ static struct race_cell *global_cells(struct check *c, uint64_t address)
     return c->last_cells;
 }
 
-static bool unordered(const struct block *b, const struct thread *t, const struct race_record *r, uint16_t mask, bool shared)
+static bool unordered(const struct block *b, const struct thread *t, const struct race_record *r, uint16_t mask,
+                      bool shared)
 {
     if (!(r->thread & RACE_SEEN) || !(r->thread & mask))
         return false;
@@ -105,8 +106,8 @@ static bool is_ordered_access(const struct insn *in)
     return in->op == OP_ATOM || (in->mod & MOD_STRONG && in->op != OP_CP_ASYNC);
 }
 
-void race_access(struct worker *w, struct block *b, struct thread *t, const struct insn *in, enum mem_space space, uint64_t address,
-                 uint32_t bytes, bool write, const uint8_t *old, uint64_t value)
+void race_access(struct worker *w, struct block *b, struct thread *t, const struct insn *in, enum mem_space space,
+                 uint64_t address, uint32_t bytes, bool write, const uint8_t *old, uint64_t value)
 {
     bool shared = space == MEM_SHARED;
     if ((!shared && (space != MEM_GLOBAL || !w->at)) || w->launch->block_count > UINT32_MAX)

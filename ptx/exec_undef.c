@@ -1,8 +1,8 @@
 /* exec_undef.c - bytes that were never written.
  *
- * A load of such bytes is no fault yet: structures have padding, vector loads fetch more than is used. The undefined bytes
- * travel with the value through moves, packing, shifts, logic, stores and shuffles; the load is reported when a value made
- * from them is computed with, compared, used as an address or given to an atomic. */
+ * A load of such bytes is no fault yet: structures have padding, vector loads fetch more than is used. The undefined
+ * bytes travel with the value through moves, packing, shifts, logic, stores and shuffles; the load is reported when a
+ * value made from them is computed with, compared, used as an address or given to an atomic. */
 #include <stdlib.h>
 #include <string.h>
 #include "ptx/exec_check.h"
@@ -14,7 +14,8 @@ static bool bit(const uint8_t *map, uint64_t i)
     return map[i / 8] >> (i % 8) & 1;
 }
 
-uint32_t undef_at(struct worker *w, struct block *b, struct thread *t, enum mem_space space, uint64_t address, uint32_t bytes)
+uint32_t undef_at(struct worker *w, struct block *b, struct thread *t, enum mem_space space, uint64_t address,
+                  uint32_t bytes)
 {
     uint32_t undef = 0;
     if (space == MEM_SHARED || space == MEM_LOCAL) {
@@ -34,8 +35,8 @@ uint32_t undef_at(struct worker *w, struct block *b, struct thread *t, enum mem_
     return undef;
 }
 
-void undef_store(struct worker *w, struct block *b, struct thread *t, enum mem_space space, uint64_t address, uint32_t bytes,
-                 uint32_t undef)
+void undef_store(struct worker *w, struct block *b, struct thread *t, enum mem_space space, uint64_t address,
+                 uint32_t bytes, uint32_t undef)
 {
     if (space == MEM_SHARED || space == MEM_LOCAL) {
         uint8_t *defined = space == MEM_SHARED ? b->shared_defined : t->local_valid;
@@ -145,8 +146,12 @@ static uint32_t permuted(uint64_t both, uint32_t undef, uint32_t selector)
 
 uint32_t undef_part(const struct insn *in, const union slot *R, const struct shadow *S, uint32_t operands)
 {
-    uint32_t a = S[in->a].undef & 0xff, b = operands > 1 ? S[in->b].undef & 0xff : 0, c = operands > 2 ? S[in->c].undef & 0xff : 0;
-    uint32_t record = (S[in->a].undef ? S[in->a].undef : operands > 1 && S[in->b].undef ? S[in->b].undef : S[in->c].undef) & ~0xffu;
+    uint32_t a = S[in->a].undef & 0xff, b = operands > 1 ? S[in->b].undef & 0xff : 0,
+             c = operands > 2 ? S[in->c].undef & 0xff : 0;
+    uint32_t record = (S[in->a].undef                   ? S[in->a].undef
+                       : operands > 1 && S[in->b].undef ? S[in->b].undef
+                                                        : S[in->c].undef) &
+                      ~0xffu;
     uint32_t shift = operands > 1 ? R[in->b].u32 : 0, u;
     if (shift > 64)
         shift = 64;

@@ -1,8 +1,8 @@
 /* exec_warp.c - what the lanes of a warp do together: *.sync instructions, activemask.
  *
- * Lanes run one after the other, so a *.sync instruction is a meeting: a lane waits until every lane its mask names (that has
- * not ended) stands at an instruction of the same kind with the same mask; the last to come does it for all. As on devices of
- * compute capability 7 and later it need not be the very same instruction. */
+ * Lanes run one after the other, so a *.sync instruction is a meeting: a lane waits until every lane its mask names
+ * (that has not ended) stands at an instruction of the same kind with the same mask; the last to come does it for all.
+ * As on devices of compute capability 7 and later it need not be the very same instruction. */
 #include "ptx/exec_shadow.h"
 #include "ptx/lower.h"
 

@@ -1,5 +1,5 @@
-/* float_rounded.c - operations under a directed rounding mode of the processor. Operands and results go through volatile
- * objects, since gcc may otherwise move arithmetic across fesetround(). */
+/* float_rounded.c - operations under a directed rounding mode of the processor. Operands and results go through
+ * volatile objects, since gcc may otherwise move arithmetic across fesetround(). */
 #include <fenv.h>
 #include "ptx/arith.h"
 
@@ -43,7 +43,7 @@ double add_rounded64(double a, double b, int mode)
 double mul_rounded64(double a, double b, int mode)
 {
     volatile double x = a, y = b;
-    ROUNDED(mode, double, x * y);
+    ROUNDED(mode, double, x *y);
     return canonical64(result);
 }
 
@@ -75,7 +75,8 @@ float s64_to_float(int64_t a, int mode)
     return result;
 }
 
-/* gcc converts large unsigned numbers through a halved signed one with a sticky bit, which is right in every direction. */
+/* gcc converts large unsigned numbers through a halved signed one with a sticky bit, which is right in every direction.
+ */
 float u64_to_float(uint64_t a, int mode)
 {
     volatile uint64_t x = a;

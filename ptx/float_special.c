@@ -1,5 +1,5 @@
-/* float_special.c - the .approx functions. PTX states an error bound for each; here they are computed in double precision and
- * rounded once, which lies inside every bound. Special values are those of the PTX ISA. */
+/* float_special.c - the .approx functions. PTX states an error bound for each; here they are computed in double
+ * precision and rounded once, which lies inside every bound. Special values are those of the PTX ISA. */
 #include "ptx/arith.h"
 
 float exp2_32(float a)

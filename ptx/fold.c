@@ -1,15 +1,15 @@
-/* fold.c - forwards values that never change: a register that is written once, before any label, by a plain copy of a launch
- * constant (ld.param, %ntid, cvta of a parameter) becomes another name of the constant's slot, and the copy goes away.
- * nvcc writes all its kernels this way, so that most of a short kernel's prologue costs nothing. */
+/* fold.c - forwards values that never change: a register that is written once, before any label, by a plain copy of a
+ * launch constant (ld.param, %ntid, cvta of a parameter) becomes another name of the constant's slot, and the copy goes
+ * away. nvcc writes all its kernels this way, so that most of a short kernel's prologue costs nothing. */
 #include <stdlib.h>
 #include <string.h>
 #include "ptx/lower.h"
 
 struct fold {
     struct code *k;
-    uint32_t *defs;   /* how many instructions write the slot */
-    uint32_t *alias;  /* what the slot stands for, itself at first */
-    bool *fixed;      /* holds one value from the frame's start: a constant or a fill */
+    uint32_t *defs;  /* how many instructions write the slot */
+    uint32_t *alias; /* what the slot stands for, itself at first */
+    bool *fixed;     /* holds one value from the frame's start: a constant or a fill */
 };
 
 static void count_defs(struct fold *f)
@@ -105,7 +105,8 @@ static void compact(struct lower *l, const bool *drop)
     k->count = to;
     for (uint32_t i = 0; i < to; i++) {
         struct insn *in = &k->insns[i];
-        if (in->op == OP_BRA || in->op == OP_BRA_IF || in->op == OP_BRA_UNLESS || in->op == OP_SKIP_IF || in->op == OP_SKIP_UNLESS)
+        if (in->op == OP_BRA || in->op == OP_BRA_IF || in->op == OP_BRA_UNLESS || in->op == OP_SKIP_IF ||
+            in->op == OP_SKIP_UNLESS)
             in->imm = moved[in->imm];
     }
     for (uint32_t t = 0; t < k->table_count; t++)

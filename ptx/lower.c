@@ -5,17 +5,18 @@
 #include "ptx/lower.h"
 
 const struct microop_info microop_info[OP_COUNT] = {
-#define ALU1(id, shadow, D, A, expression) [OP_##id] = {#id, USE_WRITE, USE_READ, USE_NONE, USE_NONE, USE_NONE},
-#define ALU2(id, shadow, D, A, B, expression) [OP_##id] = {#id, USE_WRITE, USE_READ, USE_READ, USE_NONE, USE_NONE},
+#define ALU1(id, shadow, D, A, expression)       [OP_##id] = {#id, USE_WRITE, USE_READ, USE_NONE, USE_NONE, USE_NONE},
+#define ALU2(id, shadow, D, A, B, expression)    [OP_##id] = {#id, USE_WRITE, USE_READ, USE_READ, USE_NONE, USE_NONE},
 #define ALU3(id, shadow, D, A, B, C, expression) [OP_##id] = {#id, USE_WRITE, USE_READ, USE_READ, USE_READ, USE_NONE},
-#define LOAD(id, space, type) [OP_##id] = {#id, USE_WRITE, USE_READ, USE_NONE, USE_NONE, USE_NONE},
-#define STORE(id, space, type) [OP_##id] = {#id, USE_READ, USE_READ, USE_NONE, USE_NONE, USE_NONE},
-#define OTHER(id, d, a, b, c, extra) [OP_##id] = {#id, d, a, b, c, extra},
+#define LOAD(id, space, type)                    [OP_##id] = {#id, USE_WRITE, USE_READ, USE_NONE, USE_NONE, USE_NONE},
+#define STORE(id, space, type)                   [OP_##id] = {#id, USE_READ, USE_READ, USE_NONE, USE_NONE, USE_NONE},
+#define OTHER(id, d, a, b, c, extra)             [OP_##id] = {#id, d, a, b, c, extra},
 #include "ptx/microops.def"
 };
 
 const struct opcode opcodes[] = {
-#define OPCODE(name, modifiers, types, operands, function, effect) {#name, modifiers, types, operands, function, effect},
+#define OPCODE(name, modifiers, types, operands, function, effect)                                                     \
+    {#name, modifiers, types, operands, function, effect},
 #include "ptx/opcodes.def"
 };
 const uint32_t opcode_count = sizeof opcodes / sizeof *opcodes;
@@ -312,9 +313,11 @@ static uint64_t literal(struct lower *l, const struct operand *o, enum type type
         return bits32((float)d);
     }
     if (o->kind == OPERAND_F32 && (type == TYPE_F64 || type_info[type].bits < 32))
-        reader_fail(l->reader, STATUS_BAD_INPUT, o->at, "a 32-bit floating-point literal does not fit .%s", type_info[type].name);
+        reader_fail(l->reader, STATUS_BAD_INPUT, o->at, "a 32-bit floating-point literal does not fit .%s",
+                    type_info[type].name);
     if (o->kind == OPERAND_F64 && type_info[type].bits < 64)
-        reader_fail(l->reader, STATUS_BAD_INPUT, o->at, "a 64-bit floating-point literal does not fit .%s", type_info[type].name);
+        reader_fail(l->reader, STATUS_BAD_INPUT, o->at, "a 64-bit floating-point literal does not fit .%s",
+                    type_info[type].name);
     if (o->kind == OPERAND_INT && type == TYPE_F32)
         return bits32((float)(int64_t)v);
     if (o->kind == OPERAND_INT && type == TYPE_F64)
@@ -347,7 +350,8 @@ uint32_t source_operand(struct lower *l, const struct operand *o, enum type type
             reader_fail(l->reader, o->name->text[0] == '%' ? STATUS_NOT_SUPPORTED : STATUS_BAD_INPUT, o->at,
                         "`%s` is neither declared nor a special register known here", o->name->text);
         if (special->bits == 64 && type_info[type].bits < 32)
-            reader_fail(l->reader, STATUS_BAD_INPUT, o->at, "`%s` does not fit .%s", o->name->text, type_info[type].name);
+            reader_fail(l->reader, STATUS_BAD_INPUT, o->at, "`%s` does not fit .%s", o->name->text,
+                        type_info[type].name);
         uint32_t slot = special_slot(l, special, o);
         if (type_info[type].bits < special->bits) {
             uint32_t t = temporary(l);
@@ -365,7 +369,8 @@ uint32_t source_operand(struct lower *l, const struct operand *o, enum type type
     if (s->kind == SYMBOL_VARIABLE || s->kind == SYMBOL_FUNCTION) {
         unsigned bits = type_info[type].bits;
         if (bits != 64 && !(bits == 32 && s->space == SPACE_SHARED) && !(bits == 32 && s->space == SPACE_LOCAL))
-            reader_fail(l->reader, STATUS_BAD_INPUT, o->at, "the address of `%s` does not fit .%s", o->name->text, type_info[type].name);
+            reader_fail(l->reader, STATUS_BAD_INPUT, o->at, "the address of `%s` does not fit .%s", o->name->text,
+                        type_info[type].name);
         return address_slot(l, o, s, (int64_t)o->value);
     }
     reader_fail(l->reader, STATUS_BAD_INPUT, o->at, "`%s` is a label: expected a register or a literal", o->name->text);
@@ -451,9 +456,10 @@ struct address lower_address(struct lower *l, const struct operand *o, enum spac
     a.space = mem_space_of(l, space, s);
     if (s->kind == SYMBOL_REGISTER) {
         unsigned bits = type_info[s->type].bits;
-        if (bits != 64 && !(bits == 32 && (a.space == MEM_SHARED || a.space == MEM_LOCAL || a.space == MEM_PARAM || a.space == MEM_CONST)))
-            reader_fail(l->reader, STATUS_BAD_INPUT, o->at, "`%s` is a .%s register: expected a 64-bit address", o->name->text,
-                        type_info[s->type].name);
+        if (bits != 64 && !(bits == 32 && (a.space == MEM_SHARED || a.space == MEM_LOCAL || a.space == MEM_PARAM ||
+                                           a.space == MEM_CONST)))
+            reader_fail(l->reader, STATUS_BAD_INPUT, o->at, "`%s` is a .%s register: expected a 64-bit address",
+                        o->name->text, type_info[s->type].name);
         a.base = register_slot(l, s, index, component_of(l, o, s));
         return a;
     }
@@ -523,8 +529,8 @@ static void check_operand_count(struct lower *l)
     if (l->s->operand_count > most || l->s->operand_count + optional < most) {
         char text[200];
         instruction_text(l, text, sizeof text);
-        reader_fail(l->reader, STATUS_BAD_INPUT, l->s->at, "`%s` has %u operands: expected %s", text, l->s->operand_count,
-                    *l->row->operands ? l->row->operands : "none");
+        reader_fail(l->reader, STATUS_BAD_INPUT, l->s->at, "`%s` has %u operands: expected %s", text,
+                    l->s->operand_count, *l->row->operands ? l->row->operands : "none");
     }
 }
 

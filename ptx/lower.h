@@ -1,5 +1,5 @@
-/* lower.h - from the syntax tree to decoded code. lower.c walks functions and owns the tables; lower_alu.c, lower_memory.c and
- * lower_flow.c have one function per opcode row of opcodes.def. A modifier, type or operand that a row does not allow is
+/* lower.h - from the syntax tree to decoded code. lower.c walks functions and owns the tables; the other
+ * lower_*.c have one function per opcode row of opcodes.def. A modifier, type or operand that a row does not allow is
  * refused here: nothing that is not understood ever runs. */
 #ifndef PTX_LOWER_H
 #define PTX_LOWER_H
@@ -9,26 +9,47 @@
 #include "ptx/code.h"
 
 enum { HALF_NONE, HALF_LO, HALF_HI, HALF_WIDE };
-enum { COMPARE_NONE, COMPARE_EQ, COMPARE_NE, COMPARE_LT, COMPARE_LE, COMPARE_GT, COMPARE_GE, COMPARE_LO, COMPARE_LS, COMPARE_HI,
-    COMPARE_HS, COMPARE_EQU, COMPARE_NEU, COMPARE_LTU, COMPARE_LEU, COMPARE_GTU, COMPARE_GEU, COMPARE_NUM, COMPARE_NAN };
+enum {
+    COMPARE_NONE,
+    COMPARE_EQ,
+    COMPARE_NE,
+    COMPARE_LT,
+    COMPARE_LE,
+    COMPARE_GT,
+    COMPARE_GE,
+    COMPARE_LO,
+    COMPARE_LS,
+    COMPARE_HI,
+    COMPARE_HS,
+    COMPARE_EQU,
+    COMPARE_NEU,
+    COMPARE_LTU,
+    COMPARE_LEU,
+    COMPARE_GTU,
+    COMPARE_GEU,
+    COMPARE_NUM,
+    COMPARE_NAN
+};
 enum { OPER_POPC = ATOM_OP_COUNT };
 enum { SEM_NONE, SEM_WEAK, SEM_VOLATILE, SEM_RELAXED, SEM_ACQUIRE, SEM_RELEASE, SEM_ACQ_REL, SEM_SC };
 enum { SHFL_IDX, SHFL_UP, SHFL_DOWN, SHFL_BFLY, VOTE_ALL, VOTE_ANY, VOTE_UNI, VOTE_BALLOT };
 enum { BAR_MODE_SYNC, BAR_MODE_ARRIVE, BAR_MODE_RED, BAR_MODE_WARP };
 
 /* Classes of modifiers; a row of opcodes.def names those it takes. */
+// clang-format off
 #define MODIFIER_CLASSES(X)                                                                                            \
     X(ROUND) X(ROUND_INT) X(FTZ) X(SAT) X(SATFINITE) X(RELU) X(APPROX) X(FULL) X(NOFTZ) X(NAN) X(XORSIGN) X(ABS)       \
     X(CC) X(HALF) X(COMPARE) X(OPER) X(SPACE) X(VECTOR) X(SEMANTICS) X(MMIO) X(SCOPE) X(CACHE) X(UNI) X(SYNC)          \
     X(ALIGNED) X(TO) X(SHIFTAMT) X(MODE) X(PROPERTY) X(PERMUTE) X(SIDE) X(CLAMP) X(BARRIER) X(ASYNC) X(GROUP)
+// clang-format on
 #define CLASS_INDEX(name) CLASS_##name,
 enum modifier_class { MODIFIER_CLASSES(CLASS_INDEX) CLASS_COUNT };
 #undef CLASS_INDEX
 #define M(name) (UINT64_C(1) << CLASS_##name)
 
 struct mods {
-    uint64_t set;               /* M(class) of every one present */
-    int value[CLASS_COUNT];     /* by class */
+    uint64_t set;           /* M(class) of every one present */
+    int value[CLASS_COUNT]; /* by class */
     enum type types[4];
     uint32_t type_count;
 };
@@ -36,9 +57,9 @@ struct mods {
 struct lower;
 struct opcode {
     const char *name;
-    uint64_t modifiers;         /* allowed classes */
-    uint32_t types;             /* allowed for the first type, as 1 << TYPE_x; 0: none is given */
-    const char *operands;       /* "d,a,b": for the count and for messages; "[c]" may be left out */
+    uint64_t modifiers;   /* allowed classes */
+    uint32_t types;       /* allowed for the first type, as 1 << TYPE_x; 0: none is given */
+    const char *operands; /* "d,a,b": for the count and for messages; "[c]" may be left out */
     void (*lower)(struct lower *l);
     const char *effect;
 };
@@ -55,21 +76,22 @@ struct lower {
     struct statement *s;
     const struct opcode *row;
     struct mods m;
-    enum type type;             /* m.types[0] */
+    enum type type; /* m.types[0] */
     /* tables of the current function */
-    struct map slots;           /* register id + index (times 4 + component) -> slot */
-    struct map constants;       /* value -> slot */
-    struct map fills;           /* hash of a fill -> first fill with it + 1 */
+    struct map slots;     /* register id + index (times 4 + component) -> slot */
+    struct map constants; /* value -> slot */
+    struct map fills;     /* hash of a fill -> first fill with it + 1 */
     uint32_t insn_capacity, line_capacity, line_count, weight_capacity, weight_count, extra_capacity;
     uint32_t fill_capacity, call_capacity, table_capacity, frame_capacity;
-    uint32_t *statement_pc;     /* first instruction of each statement; one more for the end */
-    uint32_t *weights;          /* PTX instructions that end with each micro-op */
+    uint32_t *statement_pc; /* first instruction of each statement; one more for the end */
+    uint32_t *weights;      /* PTX instructions that end with each micro-op */
     uint32_t pending_weight;
-    uint32_t carry_slot;        /* of add.cc and its kind; UINT32_MAX before the first */
+    uint32_t carry_slot; /* of add.cc and its kind; UINT32_MAX before the first */
 };
 
 /* ---- messages ---- */
-__attribute__((noreturn)) void lower_refuse(struct lower *l, const char *why); /* NOT_SUPPORTED, names the whole instruction */
+__attribute__((noreturn)) void lower_refuse(struct lower *l,
+                                            const char *why); /* NOT_SUPPORTED, names the whole instruction */
 __attribute__((noreturn)) void lower_bad_operand(struct lower *l, uint32_t i, const char *expected);
 
 /* ---- operands: slot numbers ---- */

@@ -162,7 +162,8 @@ static void narrow(struct lower *l, enum type dt, enum type st, uint32_t d, uint
     int mode = rounding(l, ROUND_NONE);
     if (mode == ROUND_NONE || mode == ROUND_RNA || has(l, M(ROUND_INT)))
         lower_refuse(l, "expected a rounding such as .rn");
-    unsigned mod = (unsigned)mode | (has(l, M(RELU)) ? NARROW_RELU : 0u) | (has(l, M(SATFINITE)) ? NARROW_SATFINITE : 0u);
+    unsigned mod =
+        (unsigned)mode | (has(l, M(RELU)) ? NARROW_RELU : 0u) | (has(l, M(SATFINITE)) ? NARROW_SATFINITE : 0u);
     enum microop op = dt == TYPE_F16 || dt == TYPE_F16X2 ? (st == TYPE_F64 ? OP_F64_TO_F16 : OP_F32_TO_F16)
                                                          : (st == TYPE_F64 ? OP_F64_TO_BF16 : OP_F32_TO_BF16);
     emit(l, op, mod, d, flush(l, a, st), 0, 0);
@@ -329,8 +330,11 @@ static void unpack(struct lower *l, const struct operand *v)
         if (is_sink(&v->items[i]))
             continue;
         check_part(l, &v->items[i], part);
-        emit(l, bits == 8 ? OP_PART_8 : bits == 16 ? OP_PART_16 : OP_PART_32, bits * i,
-             destination_operand(l, &v->items[i], part), copy, 0, 0);
+        emit(l,
+             bits == 8    ? OP_PART_8
+             : bits == 16 ? OP_PART_16
+                          : OP_PART_32,
+             bits * i, destination_operand(l, &v->items[i], part), copy, 0, 0);
     }
 }
 

@@ -64,20 +64,21 @@ static struct call_arg actual(struct lower *l, const struct operand *o, const st
         s = symbols_find_register(l->ast, l->s->scope, o->name, &index);
     if (s && s->kind == SYMBOL_VARIABLE && s->space == SPACE_PARAM && s->function_param) {
         if (formal->kind == SYMBOL_VARIABLE && s->bytes != formal->bytes)
-            reader_fail(l->reader, STATUS_BAD_INPUT, o->at, "`%s` has %llu bytes: the function declares %llu", o->name->text,
-                        (unsigned long long)s->bytes, (unsigned long long)formal->bytes);
+            reader_fail(l->reader, STATUS_BAD_INPUT, o->at, "`%s` has %llu bytes: the function declares %llu",
+                        o->name->text, (unsigned long long)s->bytes, (unsigned long long)formal->bytes);
         return (struct call_arg){false, (uint32_t)s->offset, (uint32_t)s->bytes};
     }
     if (formal->bytes > 8 || type_info[formal->type].bits > 64)
         reader_fail(l->reader, STATUS_BAD_INPUT, o->at, "expected a .param variable");
-    uint32_t bytes = formal->kind == SYMBOL_REGISTER ? (type_info[formal->type].bits + 7u) / 8u : (uint32_t)formal->bytes;
+    uint32_t bytes =
+        formal->kind == SYMBOL_REGISTER ? (type_info[formal->type].bits + 7u) / 8u : (uint32_t)formal->bytes;
     if (result)
         return (struct call_arg){true, destination_operand(l, o, formal->type), bytes};
     return (struct call_arg){true, source_operand(l, o, formal->type), bytes};
 }
 
-static void actuals(struct lower *l, const struct operand *list, const struct symbol *formal, bool result, struct call_arg **out,
-                    uint32_t *count)
+static void actuals(struct lower *l, const struct operand *list, const struct symbol *formal, bool result,
+                    struct call_arg **out, uint32_t *count)
 {
     uint32_t n = list ? list->item_count : 0;
     struct call_arg *args = reader_alloc(l->reader, n, sizeof *args);
@@ -87,7 +88,8 @@ static void actuals(struct lower *l, const struct operand *list, const struct sy
         args[i] = actual(l, &list->items[i], formal, result);
     }
     if (formal)
-        reader_fail(l->reader, STATUS_BAD_INPUT, list ? list->at : l->s->at, "fewer parameters than the function declares");
+        reader_fail(l->reader, STATUS_BAD_INPUT, list ? list->at : l->s->at,
+                    "fewer parameters than the function declares");
     *out = args;
     *count = n;
 }
@@ -143,7 +145,8 @@ void lower_call(struct lower *l)
         if (p && p->kind == SYMBOL_TARGETS && p->target_count) { /* the first target tells the parameters */
             const struct symbol *f = find(l, p->targets[0]);
             if (!f || f->kind != SYMBOL_FUNCTION)
-                reader_fail(l->reader, STATUS_BAD_INPUT, p->target_places[0], "`%s` is no function", p->targets[0]->text);
+                reader_fail(l->reader, STATUS_BAD_INPUT, p->target_places[0], "`%s` is no function",
+                            p->targets[0]->text);
             formal_params = f->function->params;
             formal_returns = f->function->returns;
         } else if (p && p->kind == SYMBOL_PROTOTYPE) {
@@ -206,7 +209,8 @@ void lower_bar(struct lower *l)
         bool popc = op == OPER_POPC;
         if (!popc && op != ATOM_AND && op != ATOM_OR)
             lower_refuse(l, "expected .popc, .and or .or");
-        uint32_t a = source(l, 1, TYPE_U32), b = n == 4 ? source(l, 2, TYPE_U32) : 0, c = predicate(l, operand_at(l, n - 1));
+        uint32_t a = source(l, 1, TYPE_U32), b = n == 4 ? source(l, 2, TYPE_U32) : 0,
+                 c = predicate(l, operand_at(l, n - 1));
         uint32_t d = destination(l, 0, popc ? TYPE_U32 : TYPE_PRED);
         emit(l, OP_BAR_RED, (n == 4 ? 0u : 1u) | (popc ? 2u : op == ATOM_AND ? 0u : 1u) << 2, d, a, b, c);
         return;
@@ -239,7 +243,8 @@ void lower_shfl(struct lower *l)
     int mode = l->m.value[CLASS_MODE];
     if (!has(l, M(MODE)) || mode > SHFL_BFLY)
         lower_refuse(l, "expected .up, .down, .bfly or .idx");
-    uint32_t a = source(l, 1, TYPE_B32), b = source(l, 2, TYPE_B32), c = source(l, 3, TYPE_B32), mask = source(l, 4, TYPE_B32);
+    uint32_t a = source(l, 1, TYPE_B32), b = source(l, 2, TYPE_B32), c = source(l, 3, TYPE_B32),
+             mask = source(l, 4, TYPE_B32);
     uint32_t d = destination(l, 0, TYPE_B32), p = second_predicate(l);
     uint32_t extra = emit_extra(l, p);
     emit_extra(l, mask);
@@ -268,7 +273,9 @@ void lower_match(struct lower *l)
         lower_bad_operand(l, 0, "one destination");
     uint32_t a = source(l, 1, l->type), mask = source(l, 2, TYPE_B32), p = second_predicate(l);
     uint32_t extra = emit_extra(l, p);
-    emit(l, OP_MATCH, (mode == VOTE_ALL) | (type_info[l->type].bits == 64 ? 2u : 0), destination(l, 0, TYPE_B32), a, mask, 0)->imm = extra;
+    emit(l, OP_MATCH, (mode == VOTE_ALL) | (type_info[l->type].bits == 64 ? 2u : 0), destination(l, 0, TYPE_B32), a,
+         mask, 0)
+        ->imm = extra;
 }
 
 void lower_redux(struct lower *l)

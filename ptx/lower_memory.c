@@ -330,8 +330,9 @@ static void emit_atom(struct lower *l, uint32_t d, uint32_t first)
         c = source(l, first + 2, l->type);
     else if (operand_at(l, first + 2))
         lower_refuse(l, "the form with a vector or a third operand is not known here");
-    emit(l, OP_ATOM, op | type << 4 | (unsigned)a.space << 8 | (order_mod(l) & (MOD_ACQUIRE | MOD_RELEASE)), d, a.base, b, c)->imm =
-        (uint64_t)a.offset;
+    emit(l, OP_ATOM, op | type << 4 | (unsigned)a.space << 8 | (order_mod(l) & (MOD_ACQUIRE | MOD_RELEASE)), d, a.base,
+         b, c)
+        ->imm = (uint64_t)a.offset;
     number_access(l);
 }
 
@@ -356,8 +357,8 @@ void lower_nothing(struct lower *l)
 {
 }
 
-/* cp.async.ca|cg.shared.global [dst], [src], bytes {, src-bytes}; and its groups. The copy is done at once, which is one of
- * the moments at which a device may do it. */
+/* cp.async.ca|cg.shared.global [dst], [src], bytes {, src-bytes}; and its groups. The copy is done at once, which is
+ * one of the moments at which a device may do it. */
 void lower_cp(struct lower *l)
 {
     if (!has(l, M(ASYNC)))
@@ -367,8 +368,10 @@ void lower_cp(struct lower *l)
             lower_refuse(l, "this combination of modifiers is not known here");
         return;
     }
-    const struct operand *dst = operand_at(l, 0), *src = operand_at(l, 1), *size = operand_at(l, 2), *given = operand_at(l, 3);
-    if (!dst || !src || !size || size->kind != OPERAND_INT || (size->value != 4 && size->value != 8 && size->value != 16))
+    const struct operand *dst = operand_at(l, 0), *src = operand_at(l, 1), *size = operand_at(l, 2),
+                         *given = operand_at(l, 3);
+    if (!dst || !src || !size || size->kind != OPERAND_INT ||
+        (size->value != 4 && size->value != 8 && size->value != 16))
         lower_bad_operand(l, 2, "4, 8 or 16 bytes");
     if (l->s->mod_count < 4 || !has(l, M(SPACE)))
         lower_refuse(l, "expected cp.async.ca or .cg, .shared.global");

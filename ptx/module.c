@@ -123,7 +123,8 @@ enum status layout_kernel(const struct ptx_module *m, uint32_t index, uint32_t *
         at += s->bytes;
     }
     layout->static_bytes = at > UINT32_MAX ? UINT32_MAX : (uint32_t)at;
-    layout->dynamic_offset = (uint32_t)((layout->static_bytes + (uint64_t)dynamic_align - 1) / dynamic_align * dynamic_align);
+    layout->dynamic_offset =
+        (uint32_t)((layout->static_bytes + (uint64_t)dynamic_align - 1) / dynamic_align * dynamic_align);
     for (uint32_t i = 0; offsets && i < m->ast.shared_count; i++)
         if (used[i] && m->ast.shared[i]->external && m->ast.shared[i]->bytes == 0)
             offsets[i] = layout->dynamic_offset;
@@ -150,7 +151,8 @@ static enum status read_stages(struct ptx_module *m, const char *text, size_t by
     r->bytes = bytes;
     const char *nul = memchr(copy, 0, bytes);
     if (nul)
-        reader_fail(r, STATUS_BAD_INPUT, (struct place){0, 0}, "the text contains a NUL byte at offset %zu", (size_t)(nul - copy));
+        reader_fail(r, STATUS_BAD_INPUT, (struct place){0, 0}, "the text contains a NUL byte at offset %zu",
+                    (size_t)(nul - copy));
     parse_module(r, &m->ast);
     resolve_module(&m->ast);
     lower_module(m);
@@ -160,7 +162,8 @@ static enum status read_stages(struct ptx_module *m, const char *text, size_t by
     return STATUS_OK;
 }
 
-enum status ptx_module_load(const char *text, size_t bytes, const char *name, struct ptx_module **out, struct diag *diag)
+enum status ptx_module_load(const char *text, size_t bytes, const char *name, struct ptx_module **out,
+                            struct diag *diag)
 {
     *out = NULL;
     memset(diag, 0, sizeof *diag);

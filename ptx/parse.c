@@ -108,7 +108,7 @@ static void parse_attribute(struct parser *p, struct symbol *s)
 /* .align N, .vN, .type, .attribute(...), .ptr ... in any order up to the name; TYPE_NONE is an error. */
 static void parse_properties(struct parser *p, struct symbol *s)
 {
-    for (; p->lx.token.kind == TOKEN_DOT; ) {
+    for (; p->lx.token.kind == TOKEN_DOT;) {
         const struct token *t = &p->lx.token;
         if (token_is_dot(t, "align")) {
             lexer_next(&p->lx);
@@ -145,7 +145,8 @@ static void parse_properties(struct parser *p, struct symbol *s)
         parse_unexpected(p, "a type such as .u32");
 }
 
-/* Dimensions behind the name; then count and bytes. The first may be empty. dims[] gets the element count below each level. */
+/* Dimensions behind the name; then count and bytes. The first may be empty. dims[] gets the element count below each
+ * level. */
 static uint32_t parse_dimensions(struct parser *p, struct symbol *s, uint64_t *dims)
 {
     uint32_t n = 0;
@@ -261,7 +262,8 @@ static void parse_init_list(struct parser *p, struct symbol *s, const uint64_t *
     uint64_t at = 0;
     while (!token_is(&p->lx.token, '}')) {
         if (at >= limit)
-            reader_fail(p->reader, STATUS_BAD_INPUT, p->lx.token.at, "more initial values than `%s` has elements", s->name->text);
+            reader_fail(p->reader, STATUS_BAD_INPUT, p->lx.token.at, "more initial values than `%s` has elements",
+                        s->name->text);
         if (token_is(&p->lx.token, '{')) {
             if (levels == 0)
                 parse_unexpected(p, "an initial value");
@@ -301,9 +303,11 @@ static void declare(struct parser *p, struct symbol *s)
             return;
         }
         /* nvcc declares `temp_param_reg` twice in one scope for some calls; an equal register is the same register. */
-        if (old->kind == SYMBOL_REGISTER && s->kind == SYMBOL_REGISTER && old->type == s->type && old->count == s->count)
+        if (old->kind == SYMBOL_REGISTER && s->kind == SYMBOL_REGISTER && old->type == s->type &&
+            old->count == s->count)
             return;
-        reader_fail(p->reader, STATUS_BAD_INPUT, s->at, "`%s` is already declared at line %u", s->name->text, old->at.line);
+        reader_fail(p->reader, STATUS_BAD_INPUT, s->at, "`%s` is already declared at line %u", s->name->text,
+                    old->at.line);
     }
     symbols_add(p->ast, p->scope, s->name, s);
     if (s->kind == SYMBOL_VARIABLE && p->scope == 0)
@@ -334,7 +338,8 @@ void parse_variables(struct parser *p, struct linkage linkage)
         uint32_t levels = parse_dimensions(p, s, dims);
         if (parse_accept(p, '=')) {
             if (s->space == SPACE_SHARED || s->space == SPACE_LOCAL || s->space == SPACE_PARAM)
-                reader_fail(p->reader, STATUS_BAD_INPUT, s->at, "only .global and .const variables may have an initial value");
+                reader_fail(p->reader, STATUS_BAD_INPUT, s->at,
+                            "only .global and .const variables may have an initial value");
             if (token_is(&p->lx.token, '{'))
                 parse_init_list(p, s, dims, levels, 0);
             else
@@ -426,7 +431,8 @@ void parse_loc(struct parser *p)
         }
     }
     if (p->function)
-        *PUSH(p, struct location, p->function->locations, p->function->location_count, p->function->location_capacity) = l;
+        *PUSH(p, struct location, p->function->locations, p->function->location_count, p->function->location_capacity) =
+            l;
 }
 
 void parse_file(struct parser *p)
@@ -511,7 +517,8 @@ static void parse_performance(struct parser *p, struct function *f)
         if (token_is_dot(&t, "pragma")) {
             parse_pragma(p);
         } else if (maxntid || reqntid || token_is_dot(&t, "minnctapersm") || token_is_dot(&t, "maxnctapersm") ||
-                   token_is_dot(&t, "maxnreg") || token_is_dot(&t, "abi_preserve") || token_is_dot(&t, "abi_preserve_control")) {
+                   token_is_dot(&t, "maxnreg") || token_is_dot(&t, "abi_preserve") ||
+                   token_is_dot(&t, "abi_preserve_control")) {
             uint32_t v[3] = {1, 1, 1};
             lexer_next(&p->lx);
             for (int i = 0; i < 3; i++) {
@@ -538,7 +545,8 @@ static void parse_performance(struct parser *p, struct function *f)
             parse_attribute(p, &unused);
         } else if (token_is_dot(&t, "explicitcluster") || token_is_dot(&t, "reqnctapercluster") ||
                    token_is_dot(&t, "maxclusterrank") || token_is_dot(&t, "blocksareclusters")) {
-            reader_fail(p->reader, STATUS_NOT_SUPPORTED, t.at, "thread block clusters (.%s) are not supported", t.name->text);
+            reader_fail(p->reader, STATUS_NOT_SUPPORTED, t.at, "thread block clusters (.%s) are not supported",
+                        t.name->text);
         } else {
             parse_unexpected(p, "a performance directive, `{` or `;`");
         }
@@ -672,7 +680,8 @@ static void parse_top(struct parser *p)
     else if (token_is_dot(t, "func"))
         parse_function(p, false, linkage);
     else if (space_of(t) == SPACE_REG || space_of(t) == SPACE_LOCAL || space_of(t) == SPACE_PARAM)
-        reader_fail(p->reader, STATUS_NOT_SUPPORTED, t->at, "module-scope .%s variables are not supported", t->name->text);
+        reader_fail(p->reader, STATUS_NOT_SUPPORTED, t->at, "module-scope .%s variables are not supported",
+                    t->name->text);
     else if (space_of(t) != SPACE_NONE)
         parse_variables(p, linkage);
     else if (token_is_dot(t, "version"))

@@ -1,5 +1,5 @@
-/* parse.h - what the two halves of the parser share: parse.c reads directives and declarations, parse_body.c the inside of a
- * function. */
+/* parse.h - what the two halves of the parser share: parse.c reads directives and declarations, parse_body.c the inside
+ * of a function. */
 #ifndef PTX_PARSE_H
 #define PTX_PARSE_H
 
@@ -16,7 +16,7 @@ struct parser {
 
 void parse_expect(struct parser *p, char punct, const char *where); /* and moves on */
 bool parse_accept(struct parser *p, char punct);
-uint64_t parse_integer(struct parser *p, const char *what);         /* with an optional sign */
+uint64_t parse_integer(struct parser *p, const char *what); /* with an optional sign */
 const struct name *parse_name(struct parser *p, const char *what);
 __attribute__((noreturn)) void parse_unexpected(struct parser *p, const char *expected);
 

@@ -142,7 +142,8 @@ static void parse_label(struct parser *p)
     parse_expect(p, ':', "after a label");
     struct symbol *old = symbols_find_here(p->ast, p->scope, s->name);
     if (old)
-        reader_fail(p->reader, STATUS_BAD_INPUT, s->at, "`%s` is already declared at line %u", s->name->text, old->at.line);
+        reader_fail(p->reader, STATUS_BAD_INPUT, s->at, "`%s` is already declared at line %u", s->name->text,
+                    old->at.line);
     symbols_add(p->ast, p->scope, s->name, s);
     bool branch = token_is_dot(&p->lx.token, "branchtargets");
     if (branch || token_is_dot(&p->lx.token, "calltargets")) {

@@ -35,7 +35,8 @@ static void write_excerpt(struct reader *r, struct place at)
     *out = 0;
 }
 
-__attribute__((noreturn)) void reader_fail(struct reader *r, enum status status, struct place at, const char *format, ...)
+__attribute__((noreturn)) void reader_fail(struct reader *r, enum status status, struct place at, const char *format,
+                                           ...)
 {
     struct diag *d = r->diag;
     memset(d, 0, sizeof *d);

@@ -1,8 +1,8 @@
 /* reader.h - what the stages of the reader share: the text, the arena, and the way out on an error.
  *
  * Stages: token.c (text to tokens) -> parse.c (to the syntax tree of ast.h) -> resolve.c (names to symbols, layout) ->
- * lower*.c (to the decoded code of code.h). A stage that finds an error calls reader_fail(), which fills the diag and jumps
- * back to ptx_module_load(); nothing needs unwinding because everything lives in the arena.
+ * lower*.c (to the decoded code of code.h). A stage that finds an error calls reader_fail(), which fills the diag and
+ * jumps back to ptx_module_load(); nothing needs unwinding because everything lives in the arena.
  */
 #ifndef PTX_READER_H
 #define PTX_READER_H
@@ -18,16 +18,16 @@ struct place {
 struct reader {
     struct arena *arena;
     struct diag *diag;
-    const char *name;  /* of the file, for messages */
-    const char *text;  /* NUL-terminated copy in the arena */
+    const char *name; /* of the file, for messages */
+    const char *text; /* NUL-terminated copy in the arena */
     size_t bytes;
     enum status status;
     jmp_buf fail;
 };
 
 /* Never returns: fills the diag (place, message, the line with a caret under the column) and jumps to r->fail. */
-__attribute__((noreturn)) void reader_fail(struct reader *r, enum status status, struct place at, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
+__attribute__((noreturn)) void reader_fail(struct reader *r, enum status status, struct place at, const char *format,
+                                           ...) __attribute__((format(printf, 4, 5)));
 void *reader_alloc(struct reader *r, size_t count, size_t size); /* zeroed, never NULL: fails with STATUS_NO_MEMORY */
 const struct name *reader_intern(struct reader *r, const char *text, size_t length); /* never NULL */
 

@@ -5,9 +5,9 @@
 #define PUSH(a, type, items, count, capacity)                                                                          \
     ((type *)reader_push((a)->reader, (void **)&(items), &(count), &(capacity), sizeof(type)))
 
-#define MAX_LOCAL_BYTES (UINT64_C(1) << 24)
+#define MAX_LOCAL_BYTES  (UINT64_C(1) << 24)
 #define MAX_SHARED_BYTES (UINT64_C(1) << 28)
-#define MAX_PARAM_BYTES (UINT64_C(1) << 20)
+#define MAX_PARAM_BYTES  (UINT64_C(1) << 20)
 
 static uint64_t align_up(uint64_t x, uint64_t align)
 {
@@ -33,7 +33,8 @@ static void add_device_variable(struct ast *ast, struct symbol *s)
 static void add_shared(struct ast *ast, struct symbol *s)
 {
     if (s->bytes > MAX_SHARED_BYTES)
-        reader_fail(ast->reader, STATUS_BAD_INPUT, s->at, "`%s` is larger than any device's shared memory", s->name->text);
+        reader_fail(ast->reader, STATUS_BAD_INPUT, s->at, "`%s` is larger than any device's shared memory",
+                    s->name->text);
     s->id = ast->shared_count;
     *PUSH(ast, struct symbol *, ast->shared, ast->shared_count, ast->shared_capacity) = s;
 }

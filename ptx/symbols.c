@@ -90,7 +90,8 @@ struct symbol *symbols_find_register(const struct ast *ast, uint32_t scope, cons
     struct symbol *s = symbols_find(ast, scope, name);
     if (s)
         return s;
-    /* %r12 may be element 12 of %r<n>; the base may itself end in digits, so each split is tried, shortest number first. */
+    /* %r12 may be element 12 of %r<n>; the base may itself end in digits, so each split is tried, shortest number
+     * first. */
     uint32_t start = name->length;
     uint64_t value = 0, scale = 1;
     while (start > 1 && isdigit((unsigned char)name->text[start - 1]) && scale < 1000000000) {

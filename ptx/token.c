@@ -69,7 +69,7 @@ static uint64_t read_digits(struct lexer *lx, unsigned base, struct place at)
     const char *first = lx->at;
     for (;; lx->at++) {
         char c = *lx->at;
-        unsigned digit = isdigit((unsigned char)c)   ? (unsigned)(c - '0')
+        unsigned digit = isdigit((unsigned char)c)    ? (unsigned)(c - '0')
                          : isxdigit((unsigned char)c) ? (unsigned)((c | 32) - 'a' + 10)
                                                       : 99;
         if (digit >= base)

@@ -1,5 +1,5 @@
-/* token.h - PTX text to tokens, one at a time. A dotted word (`.global`, `.shared::cta`, `.2d`) is one token; the opcode in
- * front of it is another, so that `ld.global.u32` is a name and two dotted words. */
+/* token.h - PTX text to tokens, one at a time. A dotted word (`.global`, `.shared::cta`, `.2d`) is one token; the
+ * opcode in front of it is another, so that `ld.global.u32` is a name and two dotted words. */
 #ifndef PTX_TOKEN_H
 #define PTX_TOKEN_H
 

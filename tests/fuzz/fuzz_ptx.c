@@ -1,5 +1,5 @@
-/* PTX text: load it, and when it loads, ask everything of it and run a few thousand instructions of every kernel in every mode.
- * Whatever the text, nothing may crash, hang or read out of bounds. */
+/* PTX text: load it, and when it loads, ask everything of it and run a few thousand instructions of every kernel in
+ * every mode. Whatever the text, nothing may crash, hang or read out of bounds. */
 #include <stdlib.h>
 #include <string.h>
 #include "ptx/opsptx.h"
@@ -15,8 +15,8 @@ static void print(void *context, const char *text, size_t bytes)
         *sum += (unsigned char)text[i];
 }
 
-static void run(const struct ptx_module *m, const struct ptx_kernel *kernel, const struct ptx_memory *memory, const uint64_t *variables,
-                int mode)
+static void run(const struct ptx_module *m, const struct ptx_kernel *kernel, const struct ptx_memory *memory,
+                const uint64_t *variables, int mode)
 {
     size_t sum = 0;
     unsigned char *params = malloc(kernel->param_bytes + 1u);
@@ -72,14 +72,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint8_t *buffer = calloc(1, BUFFER), *valid = calloc(1, BUFFER / 8);
     struct ptx_shadow_value *shadow = calloc(BUFFER / 2, sizeof *shadow);
     bool runnable = count <= MAX_VARIABLES && buffer && valid && shadow;
-    ranges[0] = (struct ptx_range){.address = 0x0101010101010000, .bytes = BUFFER, .host = buffer, .id = 1, .valid = valid, .shadow = shadow};
+    ranges[0] = (struct ptx_range){
+        .address = 0x0101010101010000, .bytes = BUFFER, .host = buffer, .id = 1, .valid = valid, .shadow = shadow};
     struct ptx_memory memory = {.ranges = ranges, .range_count = 1};
     for (size_t i = 0; runnable && i < count; i++) {
         const struct ptx_variable *v = ptx_module_variable(m, i);
         variables[i] = 0x0201010101010000 + i * 0x100000000;
         hosts[i] = v->size <= MAX_VARIABLE ? malloc(v->size + 1) : NULL;
         runnable = hosts[i] != NULL;
-        ranges[memory.range_count++] = (struct ptx_range){.address = variables[i], .bytes = v->size, .host = hosts[i], .id = (uint32_t)i + 2};
+        ranges[memory.range_count++] =
+            (struct ptx_range){.address = variables[i], .bytes = v->size, .host = hosts[i], .id = (uint32_t)i + 2};
     }
     for (size_t i = 0; runnable && i < count; i++)
         (void)ptx_module_variable_init(m, i, variables, hosts[i]);

@@ -113,7 +113,8 @@ void kit_instruction(const char *instruction, struct kit_shape shape, const uint
     char text[4096];
     size_t n = 0;
 #define ADD(...) n += (size_t)snprintf(text + n, sizeof text - n, __VA_ARGS__)
-    ADD(".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out, .param .u32 n) {\n");
+    ADD(".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out, .param .u32 "
+        "n) {\n");
     ADD(".reg .b64 %%x<4>; .reg .b32 %%t<5>; .reg .pred %%q; .reg .pred %%p;\n");
     const uint8_t bits[3] = {shape.a, shape.b, shape.c};
     for (int i = 0; i < 3; i++)
@@ -122,7 +123,8 @@ void kit_instruction(const char *instruction, struct kit_shape shape, const uint
     ADD(".reg .%s %%d;\n", register_type(shape.d));
     ADD("mov.u32 %%t0, %%ctaid.x; mov.u32 %%t1, %%tid.x; mad.lo.s32 %%t0, %%t0, 256, %%t1;\n");
     ADD("ld.param.u32 %%t2, [n]; setp.ge.u32 %%q, %%t0, %%t2; @%%q bra END;\n");
-    ADD("ld.param.u64 %%x0, [in]; mad.wide.u32 %%x0, %%t0, 24, %%x0; ld.param.u64 %%x1, [out]; mad.wide.u32 %%x1, %%t0, 8, %%x1;\n");
+    ADD("ld.param.u64 %%x0, [in]; mad.wide.u32 %%x0, %%t0, 24, %%x0; ld.param.u64 %%x1, [out]; mad.wide.u32 %%x1, "
+        "%%t0, 8, %%x1;\n");
     for (int i = 0; i < 3; i++) {
         if (bits[i] == 1)
             ADD("ld.global.u32 %%t3, [%%x0+%d]; setp.ne.u32 %%%c, %%t3, 0;\n", 8 * i, 'a' + i);

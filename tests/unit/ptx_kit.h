@@ -1,5 +1,5 @@
-/* ptx_kit.h - what the tests of the PTX executor share: run a kernel text over buffers, and run one instruction over many
- * operands. Device addresses are made up; every buffer gets its own, with a gap behind. */
+/* ptx_kit.h - what the tests of the PTX executor share: run a kernel text over buffers, and run one instruction over
+ * many operands. Device addresses are made up; every buffer gets its own, with a gap behind. */
 #ifndef TESTS_PTX_KIT_H
 #define TESTS_PTX_KIT_H
 
@@ -36,12 +36,13 @@ enum status kit_run(struct kit *k, const char *kernel, uint32_t grid, uint32_t b
 void kit_free(struct kit *k);
 char *kit_read_file(const char *name, size_t *bytes); /* tests/ptx/NAME; malloc'd */
 
-/* One instruction over `count` operand triples. `instruction` uses %a, %b, %c and %d, of `bits` width each (0: unused; 1: a
- * predicate). Values are 64-bit in in[3 * i + k]; out[i] gets d, zero-extended. */
+/* One instruction over `count` operand triples. `instruction` uses %a, %b, %c and %d, of `bits` width each (0: unused;
+ * 1: a predicate). Values are 64-bit in in[3 * i + k]; out[i] gets d, zero-extended. */
 struct kit_shape {
     uint8_t d, a, b, c;
 };
-void kit_instruction(const char *instruction, struct kit_shape shape, const uint64_t *in, uint64_t *out, uint32_t count);
+void kit_instruction(const char *instruction, struct kit_shape shape, const uint64_t *in, uint64_t *out,
+                     uint32_t count);
 
 uint64_t kit_random(uint64_t *state);
 

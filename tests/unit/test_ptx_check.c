@@ -1,4 +1,5 @@
-/* Checked mode on kernels of tests/ptx/check.cu: every kind of fault with a kernel that has it, and sound twins that stay silent. */
+/* Checked mode on kernels of tests/ptx/check.cu: every kind of fault with a kernel that has it, and sound twins that
+ * stay silent. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,9 +37,9 @@ static void show(const struct kit *k)
         struct ptx_source s[4];
         size_t n = ptx_module_source(k->module, f->access.ptx_line, s, 4);
         print_error("  %s, line %u (%s:%u), space %d, range %u%s offset %lld, %u bytes, %s, count %llu, thread %u\n",
-                    ptx_fault_kind_name(f->kind), f->access.ptx_line, n && s[0].file ? s[0].file : "?", n ? s[0].line : 0, f->space, f->range_id,
-                    f->provenance ? " (origin)" : "", (long long)f->offset, f->bytes, f->access.write ? "write" : "read",
-                    (unsigned long long)f->count, f->access.thread[0]);
+                    ptx_fault_kind_name(f->kind), f->access.ptx_line, n && s[0].file ? s[0].file : "?",
+                    n ? s[0].line : 0, f->space, f->range_id, f->provenance ? " (origin)" : "", (long long)f->offset,
+                    f->bytes, f->access.write ? "write" : "read", (unsigned long long)f->count, f->access.thread[0]);
     }
 }
 
@@ -53,7 +54,8 @@ static void expect_silence(struct kit *k, const char *kernel, uint32_t grid, uin
 }
 
 /* Exactly one kind of fault, and returns the first. */
-static const struct ptx_fault *expect_fault(struct kit *k, const char *kernel, uint32_t grid, uint32_t block, enum ptx_fault_kind kind)
+static const struct ptx_fault *expect_fault(struct kit *k, const char *kernel, uint32_t grid, uint32_t block,
+                                            enum ptx_fault_kind kind)
 {
     assert_int_equal(kit_run(k, kernel, grid, block), STATUS_OK);
     bool right = k->result.fault_count > 0;
@@ -226,7 +228,7 @@ static void test_shared_and_local_bounds(void **state)
 static void unset(int buffer, unsigned first, unsigned bytes)
 {
     for (unsigned i = first; i < first + bytes; i++)
-        valid[buffer][i / 8] &= (uint8_t)~(1u << i % 8);
+        valid[buffer][i / 8] &= (uint8_t) ~(1u << i % 8);
 }
 
 static void test_uninitialised_global(void **state)

@@ -413,15 +413,12 @@ static void test_counts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_divergence),       cmocka_unit_test(test_calls),
-        cmocka_unit_test(test_memory_spaces),    cmocka_unit_test(test_shuffles),
-        cmocka_unit_test(test_votes),            cmocka_unit_test(test_atomics),
-        cmocka_unit_test(test_forward_progress), cmocka_unit_test(test_grid_sync),
-        cmocka_unit_test(test_identity),         cmocka_unit_test(test_print_and_assert),
-        cmocka_unit_test(test_limits),           cmocka_unit_test(test_configuration),
-        cmocka_unit_test(test_branch_index),     cmocka_unit_test(test_vectors),
-        cmocka_unit_test(test_guards),           cmocka_unit_test(test_newer_targets),
-        cmocka_unit_test(test_clocks),           cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_divergence),       cmocka_unit_test(test_calls),     cmocka_unit_test(test_memory_spaces),
+        cmocka_unit_test(test_shuffles),         cmocka_unit_test(test_votes),     cmocka_unit_test(test_atomics),
+        cmocka_unit_test(test_forward_progress), cmocka_unit_test(test_grid_sync), cmocka_unit_test(test_identity),
+        cmocka_unit_test(test_print_and_assert), cmocka_unit_test(test_limits),    cmocka_unit_test(test_configuration),
+        cmocka_unit_test(test_branch_index),     cmocka_unit_test(test_vectors),   cmocka_unit_test(test_guards),
+        cmocka_unit_test(test_newer_targets),    cmocka_unit_test(test_clocks),    cmocka_unit_test(test_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,8 +11,8 @@ struct format {
     long emin, emax; /* as MPFR counts: 0.1m x 2^e */
     uint64_t nan;    /* canonical; 0: any NaN will do */
 };
-static const struct format F16 = {16, 11, -23, 16, 0x7fff}, BF16 = {16, 8, -132, 128, 0x7fff}, F32 = {32, 24, -148, 128, 0x7fffffff},
-                           F64 = {64, 53, -1073, 1024, 0};
+static const struct format F16 = {16, 11, -23, 16, 0x7fff}, BF16 = {16, 8, -132, 128, 0x7fff},
+                           F32 = {32, 24, -148, 128, 0x7fffffff}, F64 = {64, 53, -1073, 1024, 0};
 
 enum op { ADD, SUB, MUL, FMA, DIV, RCP, SQRT, RINT, COPY, MIN, MAX, NEG, ABS };
 enum flags { FTZ = 1, SAT = 2, RELU = 4, NAN_PROPAGATES = 8, XORSIGN = 16, APPROX_DIV = 32 };
@@ -44,7 +44,8 @@ static uint64_t encode(double x, const struct format *f)
     double fraction = frexp(fabs(x), &exponent); /* 0.5 <= fraction < 1 */
     if (exponent - 1 < 1 - bias)
         return sign | (uint64_t)ldexp(fabs(x), bias - 1 + (int)m);
-    return sign | (uint64_t)(exponent - 1 + bias) << m | ((uint64_t)ldexp(fraction, (int)m + 1) & ((UINT64_C(1) << m) - 1));
+    return sign | (uint64_t)(exponent - 1 + bias) << m |
+           ((uint64_t)ldexp(fraction, (int)m + 1) & ((UINT64_C(1) << m) - 1));
 }
 
 static double flush_value(double x, const struct format *f)
@@ -126,6 +127,7 @@ struct row {
     unsigned flags;
 };
 
+// clang-format off
 /* A rounding in front of `type` for the four directions. */
 #define DIRECTIONS(name, suffix, arity, op, f)                                                                         \
     {name ".rn" suffix, arity, op, &f, &f, MPFR_RNDN, 0}, {name ".rz" suffix, arity, op, &f, &f, MPFR_RNDZ, 0},          \
@@ -234,6 +236,7 @@ static const uint64_t edges64[] = {0, UINT64_C(1) << 63, 1, 0x000fffffffffffff, 
 static const uint64_t edges16[] = {0,      0x8000, 1,      0x8001, 0x03ff, 0x0400, 0x0401, 0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7e00, 0x7c01, 0x3c00,
                                    0xbc00, 0x3bff, 0x3c01, 0x3800, 0x4100, 0xc100, 0x4300, 0x6400, 0x7800, 0x007f, 0x0080, 0x7f7f, 0x7f80, 0x3f80,
                                    0xbf80, 0xff80, 0x1400, 0x1000, 0x13ff, 0x6bff, 0x6c00, 0x3c02, 0x0200, 0x5140, 0xd140, 0x2e66};
+// clang-format on
 enum { EDGES = 40, RANDOM = 4000 };
 _Static_assert(sizeof edges32 / sizeof *edges32 == EDGES && sizeof edges64 / sizeof *edges64 == EDGES &&
                    sizeof edges16 / sizeof *edges16 == EDGES,
@@ -276,7 +279,8 @@ static uint64_t expect(const struct row *r, const uint64_t *in)
     if (r->op == MIN || r->op == MAX)
         d = minmax(r->op, r->flags, v[0], v[1]);
     else if (r->op == NEG || r->op == ABS) {
-        uint64_t bits = r->flags & FTZ && !isnan(v[0]) ? encode(v[0], r->from) : in[0], sign = UINT64_C(1) << (r->from->bits - 1);
+        uint64_t bits = r->flags & FTZ && !isnan(v[0]) ? encode(v[0], r->from) : in[0], sign = UINT64_C(1)
+                                                                                               << (r->from->bits - 1);
         return r->op == NEG ? bits ^ sign : bits & ~sign;
     } else if (r->flags & APPROX_DIV && isfinite(v[1]) && fabs(v[1]) > 0x1p126)
         d = isinf(v[0]) || isnan(v[0]) ? NAN : copysign(0.0, v[0]) * copysign(1.0, v[1]);
@@ -306,16 +310,18 @@ static void test_row(void **state)
     kit_instruction(r->instruction, shape, in, out, count);
     for (uint32_t i = 0; i < count; i++) {
         uint64_t expected = expect(r, in + 3 * i);
-        bool both_nan = r->to->nan == 0 && isnan(decode(out[i], r->to)) && expected == 0 && isnan(decode(out[i], r->to));
+        bool both_nan =
+            r->to->nan == 0 && isnan(decode(out[i], r->to)) && expected == 0 && isnan(decode(out[i], r->to));
         if (r->to->nan == 0 && isnan(decode(out[i], r->to))) {
-            double a = decode(in[3 * i], r->from), b = decode(in[3 * i + 1], r->from), c = decode(in[3 * i + 2], r->from);
-            both_nan = isnan(compute(r->op, r->to, r->rnd, a, b, c)) || ((r->op == MIN || r->op == MAX) && isnan(a) && isnan(b)) ||
-                       r->op == NEG || r->op == ABS;
+            double a = decode(in[3 * i], r->from), b = decode(in[3 * i + 1], r->from),
+                   c = decode(in[3 * i + 2], r->from);
+            both_nan = isnan(compute(r->op, r->to, r->rnd, a, b, c)) ||
+                       ((r->op == MIN || r->op == MAX) && isnan(a) && isnan(b)) || r->op == NEG || r->op == ABS;
         }
         if (out[i] != expected && !both_nan && wrong++ < 5)
             print_error("%s a=%llx b=%llx c=%llx: %llx, expected %llx\n", r->instruction, (unsigned long long)in[3 * i],
-                        (unsigned long long)in[3 * i + 1], (unsigned long long)in[3 * i + 2], (unsigned long long)out[i],
-                        (unsigned long long)expected);
+                        (unsigned long long)in[3 * i + 1], (unsigned long long)in[3 * i + 2],
+                        (unsigned long long)out[i], (unsigned long long)expected);
     }
     free(in);
     free(out);
@@ -436,8 +442,8 @@ static void test_special_values(void **state)
         uint64_t in[3] = {specials[i].in}, out;
         kit_instruction(specials[i].instruction, (struct kit_shape){32, 32, 0, 0}, in, &out, 1);
         if (out != specials[i].out)
-            fail_msg("%s %llx: %llx, expected %llx", specials[i].instruction, (unsigned long long)in[0], (unsigned long long)out,
-                     (unsigned long long)specials[i].out);
+            fail_msg("%s %llx: %llx, expected %llx", specials[i].instruction, (unsigned long long)in[0],
+                     (unsigned long long)out, (unsigned long long)specials[i].out);
     }
     static const uint64_t wide[][2] = {{0, 0x7ff0000000000000},
                                        {UINT64_C(1) << 63, 0xfff0000000000000},
@@ -463,12 +469,15 @@ static uint64_t to_int(double x, mpfr_rnd_t rnd, unsigned bits, bool is_signed, 
     mpfr_init2(r, 80);
     mpfr_set_d(r, x, MPFR_RNDN);
     mpfr_rint(r, r, rnd);
-    uint64_t highest = is_signed ? UINT64_MAX >> (65 - bits) : UINT64_MAX >> (64 - bits), lowest = is_signed ? UINT64_C(1) << (bits - 1) : 0;
+    uint64_t highest = is_signed ? UINT64_MAX >> (65 - bits) : UINT64_MAX >> (64 - bits),
+             lowest = is_signed ? UINT64_C(1) << (bits - 1) : 0;
     uint64_t v;
     if (mpfr_sgn(r) >= 0)
         v = mpfr_cmp_ui(r, highest) > 0 ? highest : mpfr_get_ui(r, MPFR_RNDZ);
     else
-        v = !is_signed || mpfr_cmp_si(r, -(int64_t)(UINT64_C(1) << (bits - 2)) * 2) < 0 ? lowest : (uint64_t)mpfr_get_si(r, MPFR_RNDZ);
+        v = !is_signed || mpfr_cmp_si(r, -(int64_t)(UINT64_C(1) << (bits - 2)) * 2) < 0
+                ? lowest
+                : (uint64_t)mpfr_get_si(r, MPFR_RNDZ);
     mpfr_clear(r);
     return bits == 64 ? v : v & ((UINT64_C(1) << bits) - 1);
 }
@@ -493,14 +502,16 @@ static void test_float_to_int(void **state)
                 unsigned bits = (unsigned)atoi(types[t] + 1), reg = bits == 8 ? 16 : bits;
                 bool is_signed = types[t][0] == 's';
                 snprintf(text, sizeof text, "cvt.%s.%s.%s %%d, %%a;", roundings[r].name, types[t], sources[s].name);
-                kit_instruction(text, (struct kit_shape){(uint8_t)reg, (uint8_t)sources[s].format->bits, 0, 0}, in, out, count);
+                kit_instruction(text, (struct kit_shape){(uint8_t)reg, (uint8_t)sources[s].format->bits, 0, 0}, in, out,
+                                count);
                 for (uint32_t i = 0; i < count; i++) {
-                    uint64_t e = to_int(decode(in[3 * i], sources[s].format), roundings[r].rnd, bits, is_signed, s == 1);
+                    uint64_t e =
+                        to_int(decode(in[3 * i], sources[s].format), roundings[r].rnd, bits, is_signed, s == 1);
                     if (bits == 8 && is_signed)
                         e = (uint16_t)(int8_t)e;
                     if (out[i] != e)
-                        fail_msg("%s of %llx: %llx, expected %llx", text, (unsigned long long)in[3 * i], (unsigned long long)out[i],
-                                 (unsigned long long)e);
+                        fail_msg("%s of %llx: %llx, expected %llx", text, (unsigned long long)in[3 * i],
+                                 (unsigned long long)out[i], (unsigned long long)e);
                 }
             }
         }
@@ -523,7 +534,8 @@ static void test_int_to_float(void **state)
     enum { COUNT = 2000 };
     uint64_t *in = calloc(3 * COUNT, sizeof *in), *out = calloc(COUNT, sizeof *out), seed = 9;
     for (int i = 0; i < COUNT; i++)
-        in[3 * i] = i < 70 ? (UINT64_C(1) << (i % 64)) - (uint64_t)(i / 64) : kit_random(&seed) >> (kit_random(&seed) % 64);
+        in[3 * i] =
+            i < 70 ? (UINT64_C(1) << (i % 64)) - (uint64_t)(i / 64) : kit_random(&seed) >> (kit_random(&seed) % 64);
     for (size_t t = 0; t < 4; t++) {
         for (size_t r = 0; r < 4; r++) {
             for (size_t s = 0; s < 6; s++) {
@@ -550,8 +562,8 @@ static void test_int_to_float(void **state)
                     uint64_t e = encode(mpfr_get_d(d, MPFR_RNDN), f);
                     mpfr_clears(x, d, (mpfr_ptr)0);
                     if (out[i] != e)
-                        fail_msg("%s of %llx: %llx, expected %llx", text, (unsigned long long)v, (unsigned long long)out[i],
-                                 (unsigned long long)e);
+                        fail_msg("%s of %llx: %llx, expected %llx", text, (unsigned long long)v,
+                                 (unsigned long long)out[i], (unsigned long long)e);
                 }
             }
         }
@@ -564,12 +576,17 @@ static void test_int_to_float(void **state)
 
 static void test_float_compare(void **state)
 {
-    static const char *const names[] = {"eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"};
+    static const char *const names[] = {"eq",  "ne",  "lt",  "le",  "gt",  "ge",  "equ",
+                                        "neu", "ltu", "leu", "gtu", "geu", "num", "nan"};
     static const struct {
         const char *name;
         const struct format *format;
         bool ftz;
-    } types[] = {{"f32", &F32, false}, {"f64", &F64, false}, {"ftz.f32", &F32, true}, {"f16", &F16, false}, {"bf16", &BF16, false}};
+    } types[] = {{"f32", &F32, false},
+                 {"f64", &F64, false},
+                 {"ftz.f32", &F32, true},
+                 {"f16", &F16, false},
+                 {"bf16", &BF16, false}};
     for (size_t t = 0; t < 5; t++) {
         uint32_t count;
         const struct format *f = types[t].format;
@@ -606,8 +623,8 @@ static void test_float_compare(void **state)
                 }
                 e = c == 12 ? !nan : c == 13 ? nan : nan ? c >= 6 : e;
                 if (out[i] != e)
-                    fail_msg("%s of %llx, %llx: %llu", text, (unsigned long long)in[3 * i], (unsigned long long)in[3 * i + 1],
-                             (unsigned long long)out[i]);
+                    fail_msg("%s of %llx, %llx: %llu", text, (unsigned long long)in[3 * i],
+                             (unsigned long long)in[3 * i + 1], (unsigned long long)out[i]);
             }
         }
         free(in);
@@ -642,17 +659,20 @@ static void test_testp(void **state)
 
 static void test_packed(void **state)
 {
-    static const char *const pairs[][2] = {{"add.f16x2", "add.f16"},           {"mul.f16x2", "mul.f16"},       {"sub.bf16x2", "sub.bf16"},
-                                           {"max.f16x2", "max.f16"},           {"min.NaN.bf16x2", "min.NaN.bf16"}, {"add.sat.f16x2", "add.sat.f16"},
+    static const char *const pairs[][2] = {{"add.f16x2", "add.f16"},           {"mul.f16x2", "mul.f16"},
+                                           {"sub.bf16x2", "sub.bf16"},         {"max.f16x2", "max.f16"},
+                                           {"min.NaN.bf16x2", "min.NaN.bf16"}, {"add.sat.f16x2", "add.sat.f16"},
                                            {"mul.ftz.f16x2", "mul.ftz.f16"}};
     for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
         uint32_t count;
         char text[200];
-        uint64_t *in = operands(32, 2, &count), *packed = calloc(count, sizeof *packed), *split = calloc(count, sizeof *split);
+        uint64_t *in = operands(32, 2, &count), *packed = calloc(count, sizeof *packed),
+                 *split = calloc(count, sizeof *split);
         snprintf(text, sizeof text, "%s %%d, %%a, %%b;", pairs[k][0]);
         kit_instruction(text, (struct kit_shape){32, 32, 32, 0}, in, packed, count);
         snprintf(text, sizeof text,
-                 "{.reg .b16 %%al,%%ah,%%bl,%%bh; mov.b32 {%%al,%%ah}, %%a; mov.b32 {%%bl,%%bh}, %%b; %s %%al,%%al,%%bl; %s %%ah,%%ah,%%bh; "
+                 "{.reg .b16 %%al,%%ah,%%bl,%%bh; mov.b32 {%%al,%%ah}, %%a; mov.b32 {%%bl,%%bh}, %%b; %s "
+                 "%%al,%%al,%%bl; %s %%ah,%%ah,%%bh; "
                  "mov.b32 %%d, {%%al,%%ah};}",
                  pairs[k][1], pairs[k][1]);
         kit_instruction(text, (struct kit_shape){32, 32, 32, 0}, in, split, count);
@@ -673,11 +693,14 @@ static void test_set_and_pack(void **state)
     assert_int_equal(out, 0x3c004000);
     kit_instruction("set.nan.f32.f32 %d, %a, %b;", (struct kit_shape){32, 32, 32, 0}, f, &out, 1);
     assert_int_equal(out, 0);
-    kit_instruction("copysign.f32 %d, %b, %a;", (struct kit_shape){32, 32, 32, 0}, (uint64_t[]){0x3f800000, 0xc0000000, 0}, &out, 1);
+    kit_instruction("copysign.f32 %d, %b, %a;", (struct kit_shape){32, 32, 32, 0},
+                    (uint64_t[]){0x3f800000, 0xc0000000, 0}, &out, 1);
     assert_int_equal(out, 0xbf800000);
-    kit_instruction("slct.b32.f32 %d, %a, %b, %c;", (struct kit_shape){32, 32, 32, 32}, (uint64_t[]){1, 2, 0x80000000}, &out, 1);
+    kit_instruction("slct.b32.f32 %d, %a, %b, %c;", (struct kit_shape){32, 32, 32, 32}, (uint64_t[]){1, 2, 0x80000000},
+                    &out, 1);
     assert_int_equal(out, 1);
-    kit_instruction("slct.b32.f32 %d, %a, %b, %c;", (struct kit_shape){32, 32, 32, 32}, (uint64_t[]){1, 2, 0x7fc00000}, &out, 1);
+    kit_instruction("slct.b32.f32 %d, %a, %b, %c;", (struct kit_shape){32, 32, 32, 32}, (uint64_t[]){1, 2, 0x7fc00000},
+                    &out, 1);
     assert_int_equal(out, 2);
 }
 
@@ -689,16 +712,18 @@ int main(void)
     size_t n = 0;
     for (size_t i = 0; i < COUNT; i++, n++) {
         snprintf(names[n], sizeof names[n], "test_%s", rows[i].instruction);
-        tests[n] = (struct CMUnitTest){.name = names[n], .test_func = test_row, .initial_state = (void *)(uintptr_t)&rows[i]};
+        tests[n] =
+            (struct CMUnitTest){.name = names[n], .test_func = test_row, .initial_state = (void *)(uintptr_t)&rows[i]};
     }
     for (size_t i = 0; i < APPROX; i++, n++) {
         snprintf(names[n], sizeof names[n], "test_%s", approx_rows[i].instruction);
-        tests[n] = (struct CMUnitTest){.name = names[n], .test_func = test_approx, .initial_state = (void *)(uintptr_t)&approx_rows[i]};
+        tests[n] = (struct CMUnitTest){
+            .name = names[n], .test_func = test_approx, .initial_state = (void *)(uintptr_t)&approx_rows[i]};
     }
-    const struct CMUnitTest more[MORE] = {
-        cmocka_unit_test(test_special_values), cmocka_unit_test(test_float_to_int), cmocka_unit_test(test_int_to_float),
-        cmocka_unit_test(test_float_compare),  cmocka_unit_test(test_testp),        cmocka_unit_test(test_packed),
-        cmocka_unit_test(test_set_and_pack)};
+    const struct CMUnitTest more[MORE] = {cmocka_unit_test(test_special_values), cmocka_unit_test(test_float_to_int),
+                                          cmocka_unit_test(test_int_to_float),   cmocka_unit_test(test_float_compare),
+                                          cmocka_unit_test(test_testp),          cmocka_unit_test(test_packed),
+                                          cmocka_unit_test(test_set_and_pack)};
     memcpy(tests + n, more, sizeof more);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,6 +67,7 @@ static s128 sx(uint64_t v, unsigned bits)
     return (s128)(int64_t)(v << (64 - bits)) >> (64 - bits);
 }
 
+// clang-format off
 #define ORACLE(name) static uint64_t name(uint64_t a, uint64_t b, uint64_t c, unsigned n)
 ORACLE(o_add) { return a + b; }
 ORACLE(o_sub) { return a - b; }
@@ -519,6 +520,8 @@ static const struct row rows[] = {
      {32, 64, 32, 64}, o_madcc},
 };
 
+// clang-format on
+
 static int arity(const struct row *r)
 {
     return r->shape.c ? 3 : r->shape.b ? 2 : 1;
@@ -537,13 +540,15 @@ static void test_row(void **state)
     assert_non_null(out);
     kit_instruction(r->instruction, r->shape, in, out, count);
     for (uint32_t i = 0; i < count; i++) {
-        uint64_t a = operand(in[3 * i], r->shape.a), b = operand(in[3 * i + 1], r->shape.b), c = operand(in[3 * i + 2], r->shape.c);
+        uint64_t a = operand(in[3 * i], r->shape.a), b = operand(in[3 * i + 1], r->shape.b),
+                 c = operand(in[3 * i + 2], r->shape.c);
         if (r->oracle == o_madcc)
             a = low(a, 32);
         uint64_t expected = operand(r->oracle(a, b, c, r->shape.a), r->shape.d);
         if (out[i] != expected && wrong++ < 5)
-            print_error("%s a=%llx b=%llx c=%llx: %llx, expected %llx\n", r->instruction, (unsigned long long)a, (unsigned long long)b,
-                        (unsigned long long)c, (unsigned long long)out[i], (unsigned long long)expected);
+            print_error("%s a=%llx b=%llx c=%llx: %llx, expected %llx\n", r->instruction, (unsigned long long)a,
+                        (unsigned long long)b, (unsigned long long)c, (unsigned long long)out[i],
+                        (unsigned long long)expected);
     }
     free(in);
     free(out);
@@ -557,7 +562,8 @@ int main(void)
     static char names[COUNT][160];
     for (size_t i = 0; i < COUNT; i++) {
         snprintf(names[i], sizeof names[i], "test_%s", rows[i].instruction);
-        tests[i] = (struct CMUnitTest){.name = names[i], .test_func = test_row, .initial_state = (void *)(uintptr_t)&rows[i]};
+        tests[i] =
+            (struct CMUnitTest){.name = names[i], .test_func = test_row, .initial_state = (void *)(uintptr_t)&rows[i]};
     }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

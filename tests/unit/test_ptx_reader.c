@@ -1,4 +1,5 @@
-/* The reader: messages of refused texts (tests/ptx/errors), what it tells of kernels and variables, source positions. */
+/* The reader: messages of refused texts (tests/ptx/errors), what it tells of kernels and variables, source positions.
+ */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,12 +58,15 @@ static void test_messages(void **state)
 
 static void test_kernel_facts(void **state)
 {
-    static const char text[] = ".version 8.1\n.target sm_80, debug\n.address_size 64\n"
-                               ".shared .align 16 .b8 outer[100];\n.extern .shared .align 64 .b8 dynamic[];\n"
-                               ".func f() { .reg .b32 %r<2>; .shared .align 8 .b8 inner[24]; mov.u32 %r1, inner; mov.u32 %r1, outer; ret; }\n"
-                               ".visible .entry _Z1kPfiS_(\n.param .u64 .ptr .global .align 4 a,\n.param .u8 b,\n.param .align 16 .b8 c[20],\n.param .f64 d\n)\n"
-                               ".maxntid 128, 2, 1\n.minnctapersm 2\n{\n.local .align 8 .b8 depot[40];\n.reg .b64 %x;\nmov.u64 %x, dynamic;\ncall.uni f, ();\nret;\n}\n"
-                               ".entry small() .reqntid 32 { ret; }\n";
+    static const char text[] =
+        ".version 8.1\n.target sm_80, debug\n.address_size 64\n"
+        ".shared .align 16 .b8 outer[100];\n.extern .shared .align 64 .b8 dynamic[];\n"
+        ".func f() { .reg .b32 %r<2>; .shared .align 8 .b8 inner[24]; mov.u32 %r1, inner; mov.u32 %r1, outer; ret; }\n"
+        ".visible .entry _Z1kPfiS_(\n.param .u64 .ptr .global .align 4 a,\n.param .u8 b,\n.param .align 16 .b8 "
+        "c[20],\n.param .f64 d\n)\n"
+        ".maxntid 128, 2, 1\n.minnctapersm 2\n{\n.local .align 8 .b8 depot[40];\n.reg .b64 %x;\nmov.u64 %x, "
+        "dynamic;\ncall.uni f, ();\nret;\n}\n"
+        ".entry small() .reqntid 32 { ret; }\n";
     struct ptx_module *m;
     struct diag d;
     assert_int_equal(load(text, sizeof text, &m, &d), STATUS_OK); /* with its NUL */
@@ -130,7 +134,8 @@ static void test_variables(void **state)
     INIT(4);
     assert_true(v.f32[0] == 3.14159274f && ptx_module_variable(m, 4)->managed);
     INIT(5);
-    assert_true(v.bytes[0] == 0x60 && v.bytes[1] == 0x45 && v.bytes[2] == 0x23 && v.bytes[3] == 3 && v.bytes[4] == 4 && v.bytes[5] == 0);
+    assert_true(v.bytes[0] == 0x60 && v.bytes[1] == 0x45 && v.bytes[2] == 0x23 && v.bytes[3] == 3 && v.bytes[4] == 4 &&
+                v.bytes[5] == 0);
     INIT(6);
     assert_true(v.u32[0] == 1 && v.u32[1] == 0 && v.u32[3] == 2 && v.u32[4] == 3 && v.u32[5] == 0);
     assert_int_equal(ptx_module_variable(m, 7)->size, 6);
@@ -157,7 +162,8 @@ static void test_source_positions(void **state)
                                "\tmov.u32 %r1, 4;\n" /* 13 */
                                "\tret;\n}\n"
                                "\t.file 1 \"a.cu\"\n\t.file 2 \"b.h\", 123, 456\n"
-                               "\t.section .debug_str\n\t{\n$strings:\n.b8 120,120,120,0,111,117,116\n.b8 101,114,0\n$inner: .b8 105,110,0\n\t}\n";
+                               "\t.section .debug_str\n\t{\n$strings:\n.b8 120,120,120,0,111,117,116\n.b8 "
+                               "101,114,0\n$inner: .b8 105,110,0\n\t}\n";
     struct ptx_module *m;
     struct diag d;
     if (load(text, strlen(text), &m, &d) != STATUS_OK)
@@ -190,7 +196,8 @@ static void test_forms(void **state)
     static const char text[] =
         "//\n.version 8.4\n.target sm_90a\n.address_size 64\n"
         ".weak .func (.param .b32 r) add(.param .b32 a, .param .b32 b)\n;\n"
-        ".visible .func (.param .b32 r) add(.param .b32 a, .param .b32 b)\n{\n.reg .b32 %r<4>;\nld.param.u32 %r1, [a];\nld.param.u32 %r2, [b];\n"
+        ".visible .func (.param .b32 r) add(.param .b32 a, .param .b32 b)\n{\n.reg .b32 %r<4>;\nld.param.u32 %r1, "
+        "[a];\nld.param.u32 %r2, [b];\n"
         "add.s32 %r3, %r1, %r2;\nst.param.b32 [r+0], %r3;\nret;\n}\n"
         ".alias other, add;\n"
         ".func (.reg .u32 r) old(.reg .u32 a) { add.u32 r, a, 1; ret; }\n"
@@ -204,7 +211,8 @@ static void test_forms(void **state)
         "st.global.v2.b32 [%rd1+0], {%r1, %r2};\n"
         "createpolicy: mov.u32 %r3, WARP_SZ;\n"
         "DONE: bar.sync 0;\nbarrier.sync.aligned 0;\nmembar.gl;\nfence.acq_rel.gpu;\nfence.sc.sys;\n"
-        "ld.global.L1::evict_last.b32 %r4, [%rd1];\nld.global.nc.L1::no_allocate.L2::128B.b32 %r4, [%rd1];\nprefetch.global.L2 [%rd1];\n"
+        "ld.global.L1::evict_last.b32 %r4, [%rd1];\nld.global.nc.L1::no_allocate.L2::128B.b32 %r4, "
+        "[%rd1];\nprefetch.global.L2 [%rd1];\n"
         "exit;\n}\n";
     struct kit k;
     kit_load(&k, text);

@@ -101,9 +101,9 @@ static void note_event(struct worker *w, const struct block *b, const struct thr
 static const struct {
     double bound, floor;
 } precisions[] = {
-    [PRECISION_F16] = {BOUND_F16, FLOOR_F16},     [PRECISION_BF16] = {BOUND_BF16, FLOOR_BF16},
-    [PRECISION_TF32] = {BOUND_TF32, FLOOR_TF32},  [PRECISION_F32] = {BOUND_F32, FLOOR_F32},
-    [PRECISION_F64] = {BOUND_F64, FLOOR_F64},     [PRECISION_ROUGH64] = {BOUND_ROUGH64, FLOOR_ROUGH64},
+    [PRECISION_F16] = {BOUND_F16, FLOOR_F16},    [PRECISION_BF16] = {BOUND_BF16, FLOOR_BF16},
+    [PRECISION_TF32] = {BOUND_TF32, FLOOR_TF32}, [PRECISION_F32] = {BOUND_F32, FLOOR_F32},
+    [PRECISION_F64] = {BOUND_F64, FLOOR_F64},    [PRECISION_ROUGH64] = {BOUND_ROUGH64, FLOOR_ROUGH64},
 };
 
 /* Equal infinities, and NaN against NaN, are no error; any other pair with one of them is an infinite one. */
@@ -125,8 +125,8 @@ static double relative_error(double actual, double wide, enum precision p)
     return e / (size > least ? size : least);
 }
 
-/* How much of the result's error an operand's error makes up, in units that only compare with each other; the last one is the
- * operation's own rounding. */
+/* How much of the result's error an operand's error makes up, in units that only compare with each other; the last one
+ * is the operation's own rounding. */
 static void contributions(const struct judgement *j, double out[4])
 {
     const struct operand_value *o = j->operands;
@@ -144,9 +144,9 @@ static void contributions(const struct judgement *j, double out[4])
     out[3] = absolute_error(j->actual, j->exact);
 }
 
-/* The place behind the operand that brings the error in, when one is known: what was bad before is not this instruction's doing,
- * even where it makes the error larger relative to the result. Else `otherwise`, or the instruction itself when its
- * own rounding dominates. */
+/* The place behind the operand that brings the error in, when one is known: what was bad before is not this
+ * instruction's doing, even where it makes the error larger relative to the result. Else `otherwise`, or the
+ * instruction itself when its own rounding dominates. */
 static uint32_t blame(const struct judgement *j, uint32_t line, uint32_t otherwise)
 {
     double part[4] = {0}, largest = 0, best = -1;
@@ -164,7 +164,8 @@ static uint32_t blame(const struct judgement *j, uint32_t line, uint32_t otherwi
     return part[3] > largest ? line : otherwise;
 }
 
-uint32_t shadow_judge(struct worker *w, struct block *b, struct thread *t, const struct insn *in, const struct judgement *j)
+uint32_t shadow_judge(struct worker *w, struct block *b, struct thread *t, const struct insn *in,
+                      const struct judgement *j)
 {
     uint32_t line = thread_line(t, in);
     bool infinite = false;
@@ -210,10 +211,14 @@ double shadow_unit(uint64_t seed, uint64_t address)
 
 static double last_place(enum ptx_shadow_kind kind)
 {
-    return kind == PTX_SHADOW_F16 ? 0x1p-11 : kind == PTX_SHADOW_BF16 ? 0x1p-8 : kind == PTX_SHADOW_F32 ? 0x1p-24 : 0x1p-53;
+    return kind == PTX_SHADOW_F16    ? 0x1p-11
+           : kind == PTX_SHADOW_BF16 ? 0x1p-8
+           : kind == PTX_SHADOW_F32  ? 0x1p-24
+                                     : 0x1p-53;
 }
 
-static struct operand_value of_half(const struct worker *w, enum ptx_shadow_kind kind, const struct ptx_shadow_value *s, double actual)
+static struct operand_value of_half(const struct worker *w, enum ptx_shadow_kind kind, const struct ptx_shadow_value *s,
+                                    double actual)
 {
     if (s->kind == kind)
         return (struct operand_value){actual, s->wide, s->origin, s->depth, false};
@@ -291,8 +296,8 @@ static struct operand_value half_picked(unsigned op, const struct operand_value 
     }
 }
 
-static struct ptx_shadow_value half_result(struct worker *w, struct block *b, struct thread *t, const struct insn *in, bool bf16,
-                                           const struct operand_value o[3], double actual)
+static struct ptx_shadow_value half_result(struct worker *w, struct block *b, struct thread *t, const struct insn *in,
+                                           bool bf16, const struct operand_value o[3], double actual)
 {
     struct half_meaning m = half_meaning(in->op);
     enum ptx_shadow_kind kind = bf16 ? PTX_SHADOW_BF16 : PTX_SHADOW_F16;
@@ -309,7 +314,8 @@ static struct ptx_shadow_value half_result(struct worker *w, struct block *b, st
     enum precision p = bf16 ? PRECISION_BF16 : PRECISION_F16;
     r.wide = half_wide(in->op, in->mod, o[0].wide, o[1].wide, o[2].wide);
     if (!(fabs(actual - r.wide) <= precisions[p].bound * fabs(r.wide) + precisions[p].floor)) {
-        struct judgement j = {o, m.count, m.how, p, actual, r.wide, half_wide(in->op, in->mod, o[0].actual, o[1].actual, o[2].actual)};
+        struct judgement j = {
+            o, m.count, m.how, p, actual, r.wide, half_wide(in->op, in->mod, o[0].actual, o[1].actual, o[2].actual)};
         r.origin = shadow_judge(w, b, t, in, &j);
     }
     return r;
@@ -345,7 +351,8 @@ void shadow_half(struct worker *w, struct block *b, struct thread *t, const stru
     if (in->op == OP_NEG_H || in->op == OP_ABS_H)
         bf16 = S[in->a].kind == PTX_SHADOW_BF16;
     if (in->op == OP_NEG_HX2 || in->op == OP_ABS_HX2)
-        bf16 = S[in->a].kind == NUMBER_PAIR16 && (P[in->a].low.kind == PTX_SHADOW_BF16 || P[in->a].high.kind == PTX_SHADOW_BF16);
+        bf16 = S[in->a].kind == NUMBER_PAIR16 &&
+               (P[in->a].low.kind == PTX_SHADOW_BF16 || P[in->a].high.kind == PTX_SHADOW_BF16);
     enum ptx_shadow_kind kind = bf16 ? PTX_SHADOW_BF16 : PTX_SHADOW_F16;
     for (unsigned h = 0; h < halves; h++) {
         struct operand_value o[3] = {{0}};

@@ -1,5 +1,5 @@
-/* exec_shadow.h - shadow mode: beside every float its value in double precision, how deep a chain of operations made it, and
- * which instruction contributed most of its error. What that means is in docs/shadow.md.
+/* exec_shadow.h - shadow mode: beside every float its value in double precision, how deep a chain of operations made
+ * it, and which instruction contributed most of its error. What that means is in docs/shadow.md.
  *
  *     shadow.def             the meaning of each operation in double precision
  *     exec_shadowed.c        the loop, exec_loop.inc once more (exec_shadowed_fma.c: for processors with FMA)
@@ -14,16 +14,16 @@
 #include "ptx/arith.h"
 #include "ptx/exec.h"
 
-/* Kinds of a slot beside those of memory. A slot of kind NONE is a plain number with `wide` and `depth` zero; its `origin`
- * tells what was loaded from what was computed or written in the program. LOADED occurs under perturbation only: bits from
- * device memory whose type the consumer will tell, `wide` is the address of their first byte. PAIR16 and PAIR32: two values,
- * in the slot's struct number_pair. */
+/* Kinds of a slot beside those of memory. A slot of kind NONE is a plain number with `wide` and `depth` zero; its
+ * `origin` tells what was loaded from what was computed or written in the program. LOADED occurs under perturbation
+ * only: bits from device memory whose type the consumer will tell, `wide` is the address of their first byte. PAIR16
+ * and PAIR32: two values, in the slot's struct number_pair. */
 enum { NUMBER_LOADED = PTX_SHADOW_F64 + 1, NUMBER_PAIR16, NUMBER_PAIR32 };
 enum { ORIGIN_COMPUTED, ORIGIN_MEMORY };
 #define NUMBER_PLAIN  ((struct ptx_shadow_value){0})
 #define NUMBER_MEMORY ((struct ptx_shadow_value){.origin = ORIGIN_MEMORY})
-/* `wide` of an entry of kind NONE in memory, under perturbation: 0 nothing is known; the address that the bits were loaded
- * from; or this: stored by the launch, exact. */
+/* `wide` of an entry of kind NONE in memory, under perturbation: 0 nothing is known; the address that the bits were
+ * loaded from; or this: stored by the launch, exact. */
 #define STORED_EXACT (-1.0)
 enum { MAX_SHADOW_DEPTH = (1 << 24) - 1 };
 
@@ -72,7 +72,8 @@ struct judgement {
     double exact; /* the operation in double precision on the actual operands */
 };
 /* The origin of a result whose error is above the bound or that is no finite number; takes note of events. */
-uint32_t shadow_judge(struct worker *w, struct block *b, struct thread *t, const struct insn *in, const struct judgement *j);
+uint32_t shadow_judge(struct worker *w, struct block *b, struct thread *t, const struct insn *in,
+                      const struct judgement *j);
 
 /* ---- exec_shadow.c ---- */
 struct number_table;
@@ -90,18 +91,19 @@ void shadow_half(struct worker *w, struct block *b, struct thread *t, const stru
 /* Half `which` of a 32-bit slot. */
 struct ptx_shadow_value shadow_half_of(const struct ptx_shadow_value *s, const struct number_pair *p, unsigned which);
 /* What the shadow of `in`'s result is, `in` being a MOVE of shadow.def with some shadow among its operands. */
-void shadow_move(const struct insn *in, const union slot *R, struct ptx_shadow_value *S, struct number_pair *P, union slot result);
+void shadow_move(const struct insn *in, const union slot *R, struct ptx_shadow_value *S, struct number_pair *P,
+                 union slot result);
 
 /* ---- exec_shadow_memory.c ---- */
 bool shadow_enter(struct thread *t, const struct code *code);
 void shadow_thread_free(struct thread *t);
 void shadow_block_start(struct block *b);
 void shadow_block_free(struct block *b);
-void shadow_pass(struct thread *t, uint32_t from_base, uint32_t from_local, const struct call_arg *from, uint32_t to_base,
-                 uint32_t to_local, const struct call_arg *to, uint32_t bytes);
+void shadow_pass(struct thread *t, uint32_t from_base, uint32_t from_local, const struct call_arg *from,
+                 uint32_t to_base, uint32_t to_local, const struct call_arg *to, uint32_t bytes);
 /* The entries of one value of 1, 2, 4 or 8 bytes, into or out of a slot. */
-void shadow_take(const struct worker *w, const struct ptx_shadow_value *from, uint64_t address, uint32_t bytes, bool device,
-                 struct ptx_shadow_value *s, struct number_pair *p);
+void shadow_take(const struct worker *w, const struct ptx_shadow_value *from, uint64_t address, uint32_t bytes,
+                 bool device, struct ptx_shadow_value *s, struct number_pair *p);
 void shadow_put(const struct worker *w, struct ptx_shadow_value *to, uint64_t address, uint32_t bytes, bool device,
                 const struct ptx_shadow_value *s, const struct number_pair *p);
 void shadow_load(struct worker *w, struct block *b, struct thread *t, const struct insn *in, enum mem_space space,
@@ -109,7 +111,8 @@ void shadow_load(struct worker *w, struct block *b, struct thread *t, const stru
 void shadow_store(struct worker *w, struct block *b, struct thread *t, const struct insn *in, enum mem_space space,
                   uint64_t address, uint32_t bytes, uint32_t slot);
 void shadow_atomic(struct worker *w, struct block *b, struct thread *t, const struct insn *in, enum mem_space space,
-                   uint64_t address, uint32_t bytes, uint64_t operand, uint64_t swapped, uint64_t before, uint64_t after);
+                   uint64_t address, uint32_t bytes, uint64_t operand, uint64_t swapped, uint64_t before,
+                   uint64_t after);
 void shadow_copy(struct worker *w, struct block *b, const struct insn *in, uint64_t to, uint64_t from, uint32_t bytes,
                  uint32_t given);
 
@@ -134,16 +137,16 @@ static inline double clamp_narrow(double x, double r, unsigned mod)
 }
 
 /* The value of slot `v` as type T, and the operand with its shadow. */
-#define VALUE_F32(v)     ((double)(v).f32)
-#define VALUE_TF32(v)    ((double)(v).f32)
-#define VALUE_F64(v)     ((v).f64)
-#define VALUE_ROUGH64(v) ((v).f64)
-#define VALUE_F16(v)     ((double)half_to_float((v).u16))
-#define VALUE_BF16(v)    ((double)bfloat_to_float((v).u16))
-#define VALUE_S32(v)     ((double)(v).s32)
-#define VALUE_U32(v)     ((double)(v).u32)
-#define VALUE_S64(v)     ((double)(v).s64)
-#define VALUE_U64(v)     ((double)(v).u64)
+#define VALUE_F32(v)        ((double)(v).f32)
+#define VALUE_TF32(v)       ((double)(v).f32)
+#define VALUE_F64(v)        ((v).f64)
+#define VALUE_ROUGH64(v)    ((v).f64)
+#define VALUE_F16(v)        ((double)half_to_float((v).u16))
+#define VALUE_BF16(v)       ((double)bfloat_to_float((v).u16))
+#define VALUE_S32(v)        ((double)(v).s32)
+#define VALUE_U32(v)        ((double)(v).u32)
+#define VALUE_S64(v)        ((double)(v).s64)
+#define VALUE_U64(v)        ((double)(v).u64)
 #define SHADOW_KIND_F32     PTX_SHADOW_F32
 #define SHADOW_KIND_TF32    PTX_SHADOW_F32
 #define SHADOW_KIND_F64     PTX_SHADOW_F64
@@ -156,8 +159,9 @@ static inline double clamp_narrow(double x, double r, unsigned mod)
 #define SHADOW_KIND_S64 PTX_SHADOW_NONE
 #define SHADOW_KIND_U64 PTX_SHADOW_NONE
 
-static inline struct operand_value operand_value(const struct worker *w, enum ptx_shadow_kind kind, const struct ptx_shadow_value *s,
-                                                 const struct number_pair *p, union slot v, double actual)
+static inline struct operand_value operand_value(const struct worker *w, enum ptx_shadow_kind kind,
+                                                 const struct ptx_shadow_value *s, const struct number_pair *p,
+                                                 union slot v, double actual)
 {
     if (kind == PTX_SHADOW_NONE)
         return (struct operand_value){actual, actual, 0, 0, false};
@@ -174,16 +178,18 @@ static inline uint32_t deeper(uint32_t a, uint32_t b)
     return most < MAX_SHADOW_DEPTH ? most + 1 : most;
 }
 
-/* Rounding to an integer by adding 1.5 * 2^23 and its kind: the result is that integer, which follows the actual one. */
+/* Rounding to an integer by adding 1.5 * 2^23 and its kind: the result is that integer, which follows the actual one.
+ */
 static inline bool is_magic(double x, double magic)
 {
     return fabs(x) >= magic && fabs(x) < 2 * magic;
 }
 
-static inline bool rounds_on_purpose(enum how how, double magic, const struct operand_value *a, const struct operand_value *b,
-                                     const struct operand_value *c)
+static inline bool rounds_on_purpose(enum how how, double magic, const struct operand_value *a,
+                                     const struct operand_value *b, const struct operand_value *c)
 {
-    return (how == HOW_SUM && ((a->constant && is_magic(a->actual, magic)) || (b->constant && is_magic(b->actual, magic)))) ||
+    return (how == HOW_SUM &&
+            ((a->constant && is_magic(a->actual, magic)) || (b->constant && is_magic(b->actual, magic)))) ||
            (how == HOW_FMA && c->constant && is_magic(c->actual, magic));
 }
 
@@ -196,7 +202,8 @@ static inline struct ptx_shadow_value *device_entries(const struct range_cache *
 /* The slot was loaded from `address`, or, without `found`, zeroed. Constant arguments fold away. */
 static inline __attribute__((always_inline)) void shadow_loaded(struct worker *w, struct block *b, struct thread *t,
                                                                 const struct insn *in, enum mem_space space,
-                                                                uint64_t address, uint32_t bytes, uint32_t slot, bool found)
+                                                                uint64_t address, uint32_t bytes, uint32_t slot,
+                                                                bool found)
 {
     struct ptx_shadow_value *s = &t->numbers[t->base + slot];
     const struct ptx_shadow_value *entry = NULL;

@@ -1,5 +1,5 @@
-/* exec_shadow_memory.c - shadows of frames and of memory. Memory has an entry per two bytes, at the first byte of a value; the
- * entries of shared and local memory exist once a float was stored there. */
+/* exec_shadow_memory.c - shadows of frames and of memory. Memory has an entry per two bytes, at the first byte of a
+ * value; the entries of shared and local memory exist once a float was stored there. */
 #include <stdlib.h>
 #include <string.h>
 #include "ptx/exec_shadow.h"
@@ -111,8 +111,8 @@ static bool is_half_kind(unsigned kind)
 }
 
 /* An entry without a float: what was loaded is known by its first address, when floats are perturbed. */
-static struct ptx_shadow_value without_float(const struct worker *w, const struct ptx_shadow_value *entry, uint64_t address,
-                                             bool device)
+static struct ptx_shadow_value without_float(const struct worker *w, const struct ptx_shadow_value *entry,
+                                             uint64_t address, bool device)
 {
     double from = entry ? entry->wide : 0;
     if (from == STORED_EXACT || (from == 0 && !device) || (device && !w->launch->config->perturbation))
@@ -120,30 +120,33 @@ static struct ptx_shadow_value without_float(const struct worker *w, const struc
     return (struct ptx_shadow_value){.wide = from != 0 ? from : (double)address, .kind = NUMBER_LOADED};
 }
 
-static struct ptx_shadow_value part_of(const struct worker *w, const struct ptx_shadow_value *entry, uint64_t address, bool device,
-                                       bool half)
+static struct ptx_shadow_value part_of(const struct worker *w, const struct ptx_shadow_value *entry, uint64_t address,
+                                       bool device, bool half)
 {
     if (half ? is_half_kind(entry->kind) : entry->kind == PTX_SHADOW_F32)
         return *entry;
     return without_float(w, entry->kind == PTX_SHADOW_NONE ? entry : NULL, address, device);
 }
 
-void shadow_take(const struct worker *w, const struct ptx_shadow_value *from, uint64_t address, uint32_t bytes, bool device,
-                 struct ptx_shadow_value *s, struct number_pair *p)
+void shadow_take(const struct worker *w, const struct ptx_shadow_value *from, uint64_t address, uint32_t bytes,
+                 bool device, struct ptx_shadow_value *s, struct number_pair *p)
 {
     unsigned kind = from ? from->kind : PTX_SHADOW_NONE;
-    if ((bytes == 8 && kind == PTX_SHADOW_F64) || (bytes == 4 && kind == PTX_SHADOW_F32) || (bytes == 2 && is_half_kind(kind))) {
+    if ((bytes == 8 && kind == PTX_SHADOW_F64) || (bytes == 4 && kind == PTX_SHADOW_F32) ||
+        (bytes == 2 && is_half_kind(kind))) {
         *s = *from;
         return;
     }
     if (from && bytes == 4 && (is_half_kind(kind) || is_half_kind(from[1].kind))) {
         *s = (struct ptx_shadow_value){.kind = NUMBER_PAIR16};
-        *p = (struct number_pair){part_of(w, from, address, device, true), part_of(w, from + 1, address + 2, device, true)};
+        *p = (struct number_pair){part_of(w, from, address, device, true),
+                                  part_of(w, from + 1, address + 2, device, true)};
         return;
     }
     if (from && bytes == 8 && (kind == PTX_SHADOW_F32 || from[2].kind == PTX_SHADOW_F32)) {
         *s = (struct ptx_shadow_value){.kind = NUMBER_PAIR32};
-        *p = (struct number_pair){part_of(w, from, address, device, false), part_of(w, from + 2, address + 4, device, false)};
+        *p = (struct number_pair){part_of(w, from, address, device, false),
+                                  part_of(w, from + 2, address + 4, device, false)};
         return;
     }
     *s = bytes == 1 ? NUMBER_MEMORY : without_float(w, kind == PTX_SHADOW_NONE ? from : NULL, address, device);
@@ -157,7 +160,10 @@ static void clear_around(struct ptx_shadow_value *to, uint64_t address, uint32_t
         if (back == 0 || back > address - first)
             continue;
         struct ptx_shadow_value *e = to - ((address - first) / 2 - (address - back - first) / 2);
-        unsigned covers = e->kind == PTX_SHADOW_F64 ? 8 : e->kind == PTX_SHADOW_F32 ? 4 : e->kind == PTX_SHADOW_NONE ? 0 : 2;
+        unsigned covers = e->kind == PTX_SHADOW_F64    ? 8
+                          : e->kind == PTX_SHADOW_F32  ? 4
+                          : e->kind == PTX_SHADOW_NONE ? 0
+                                                       : 2;
         if (covers > back)
             *e = NUMBER_PLAIN;
     }
@@ -223,8 +229,8 @@ void shadow_load(struct worker *w, struct block *b, struct thread *t, const stru
                  uint64_t address, uint32_t bytes, uint32_t slot)
 {
     space = real_space(space, &address);
-    shadow_take(w, entries(w, b, t, in, space, address, false), address, bytes, space == MEM_GLOBAL, &t->numbers[t->base + slot],
-                &t->pairs[t->base + slot]);
+    shadow_take(w, entries(w, b, t, in, space, address, false), address, bytes, space == MEM_GLOBAL,
+                &t->numbers[t->base + slot], &t->pairs[t->base + slot]);
 }
 
 void shadow_store(struct worker *w, struct block *b, struct thread *t, const struct insn *in, enum mem_space space,
@@ -245,12 +251,21 @@ static struct ptx_shadow_value added(struct worker *w, struct block *b, struct t
                                      const struct ptx_shadow_value *s, const double actual[3])
 {
     union slot none = {.u64 = 1};
-    struct operand_value o[2] = {operand_value(w, kind, old, NULL, none, actual[0]), operand_value(w, kind, s, NULL, none, actual[1])};
+    struct operand_value o[2] = {operand_value(w, kind, old, NULL, none, actual[0]),
+                                 operand_value(w, kind, s, NULL, none, actual[1])};
     struct ptx_shadow_value r = {o[0].wide + o[1].wide, 0, deeper(o[0].depth, o[1].depth), (uint8_t)kind};
-    static const double bounds[] = {[PTX_SHADOW_F16] = BOUND_F16, [PTX_SHADOW_BF16] = BOUND_BF16, [PTX_SHADOW_F32] = BOUND_F32, [PTX_SHADOW_F64] = BOUND_F64};
-    static const double floors[] = {[PTX_SHADOW_F16] = FLOOR_F16, [PTX_SHADOW_BF16] = FLOOR_BF16, [PTX_SHADOW_F32] = FLOOR_F32, [PTX_SHADOW_F64] = FLOOR_F64};
-    static const enum precision precisions[] = {[PTX_SHADOW_F16] = PRECISION_F16, [PTX_SHADOW_BF16] = PRECISION_BF16,
-                                                [PTX_SHADOW_F32] = PRECISION_F32, [PTX_SHADOW_F64] = PRECISION_F64};
+    static const double bounds[] = {[PTX_SHADOW_F16] = BOUND_F16,
+                                    [PTX_SHADOW_BF16] = BOUND_BF16,
+                                    [PTX_SHADOW_F32] = BOUND_F32,
+                                    [PTX_SHADOW_F64] = BOUND_F64};
+    static const double floors[] = {[PTX_SHADOW_F16] = FLOOR_F16,
+                                    [PTX_SHADOW_BF16] = FLOOR_BF16,
+                                    [PTX_SHADOW_F32] = FLOOR_F32,
+                                    [PTX_SHADOW_F64] = FLOOR_F64};
+    static const enum precision precisions[] = {[PTX_SHADOW_F16] = PRECISION_F16,
+                                                [PTX_SHADOW_BF16] = PRECISION_BF16,
+                                                [PTX_SHADOW_F32] = PRECISION_F32,
+                                                [PTX_SHADOW_F64] = PRECISION_F64};
     if (!(fabs(actual[2] - r.wide) <= bounds[kind] * fabs(r.wide) + floors[kind])) {
         struct judgement j = {o, 2, HOW_SUM, precisions[kind], actual[2], r.wide, actual[0] + actual[1]};
         r.origin = shadow_judge(w, b, t, in, &j);
@@ -259,8 +274,9 @@ static struct ptx_shadow_value added(struct worker *w, struct block *b, struct t
 }
 
 /* What an atomic makes of the value in memory. `old` and `s` are the slots' kinds of shadow. */
-static void changed(struct worker *w, struct block *b, struct thread *t, const struct insn *in, struct ptx_shadow_value *old,
-                    struct number_pair *old_pair, uint64_t operand, uint64_t before, uint64_t after, bool swapped)
+static void changed(struct worker *w, struct block *b, struct thread *t, const struct insn *in,
+                    struct ptx_shadow_value *old, struct number_pair *old_pair, uint64_t operand, uint64_t before,
+                    uint64_t after, bool swapped)
 {
     const struct ptx_shadow_value *s = &t->numbers[t->base + (swapped ? in->c : in->b)];
     const struct number_pair *p = &t->pairs[t->base + (swapped ? in->c : in->b)];
@@ -268,7 +284,8 @@ static void changed(struct worker *w, struct block *b, struct thread *t, const s
     union slot x = {.u64 = before}, y = {.u64 = operand}, z = {.u64 = after};
     if (op == ATOM_ADD && (type == ATOM_F32 || type == ATOM_F64)) {
         bool wide = type == ATOM_F64;
-        const double actual[] = {wide ? x.f64 : (double)x.f32, wide ? y.f64 : (double)y.f32, wide ? z.f64 : (double)z.f32};
+        const double actual[] = {wide ? x.f64 : (double)x.f32, wide ? y.f64 : (double)y.f32,
+                                 wide ? z.f64 : (double)z.f32};
         *old = added(w, b, t, in, wide ? PTX_SHADOW_F64 : PTX_SHADOW_F32, old, s, actual);
     } else if (op == ATOM_ADD && type >= ATOM_F16 && type <= ATOM_BF16X2) {
         bool bf16 = type == ATOM_BF16 || type == ATOM_BF16X2, two = type == ATOM_F16X2 || type == ATOM_BF16X2;
@@ -276,7 +293,8 @@ static void changed(struct worker *w, struct block *b, struct thread *t, const s
         struct ptx_shadow_value parts[2];
         for (unsigned h = 0; h <= two; h++) {
             const struct ptx_shadow_value from = shadow_half_of(old, old_pair, h), add = shadow_half_of(s, p, h);
-            const double actual[] = {widen_half((uint16_t)(x.u32 >> 16 * h), mod), widen_half((uint16_t)(y.u32 >> 16 * h), mod),
+            const double actual[] = {widen_half((uint16_t)(x.u32 >> 16 * h), mod),
+                                     widen_half((uint16_t)(y.u32 >> 16 * h), mod),
                                      widen_half((uint16_t)(z.u32 >> 16 * h), mod)};
             parts[h] = added(w, b, t, in, bf16 ? PTX_SHADOW_BF16 : PTX_SHADOW_F16, &from, &add, actual);
         }
@@ -292,7 +310,8 @@ static void changed(struct worker *w, struct block *b, struct thread *t, const s
 }
 
 void shadow_atomic(struct worker *w, struct block *b, struct thread *t, const struct insn *in, enum mem_space space,
-                   uint64_t address, uint32_t bytes, uint64_t operand, uint64_t swapped, uint64_t before, uint64_t after)
+                   uint64_t address, uint32_t bytes, uint64_t operand, uint64_t swapped, uint64_t before,
+                   uint64_t after)
 {
     bool cas = (in->mod & 0xf) == ATOM_CAS;
     space = real_space(space, &address);
@@ -313,7 +332,8 @@ void shadow_atomic(struct worker *w, struct block *b, struct thread *t, const st
     t->pairs[t->base + in->d] = old_pair;
 }
 
-void shadow_copy(struct worker *w, struct block *b, const struct insn *in, uint64_t to, uint64_t from, uint32_t bytes, uint32_t given)
+void shadow_copy(struct worker *w, struct block *b, const struct insn *in, uint64_t to, uint64_t from, uint32_t bytes,
+                 uint32_t given)
 {
     to &= UINT32_MAX;
     const struct ptx_range *r = NULL;
@@ -321,7 +341,8 @@ void shadow_copy(struct worker *w, struct block *b, const struct insn *in, uint6
     if (given)
         r = range_find(w->launch, from, &number);
     const struct ptx_shadow_value *source = r && r->shadow ? r->shadow + (from - r->address) / 2 : NULL;
-    struct ptx_shadow_value *target = entries(w, b, NULL, in, MEM_SHARED, to, source || w->launch->config->perturbation);
+    struct ptx_shadow_value *target =
+        entries(w, b, NULL, in, MEM_SHARED, to, source || w->launch->config->perturbation);
     if (!target)
         return;
     clear_around(target, to, bytes, 0);
@@ -335,8 +356,8 @@ void shadow_copy(struct worker *w, struct block *b, const struct insn *in, uint6
 
 /* ---- calls ---- */
 
-void shadow_pass(struct thread *t, uint32_t from_base, uint32_t from_local, const struct call_arg *from, uint32_t to_base,
-                 uint32_t to_local, const struct call_arg *to, uint32_t bytes)
+void shadow_pass(struct thread *t, uint32_t from_base, uint32_t from_local, const struct call_arg *from,
+                 uint32_t to_base, uint32_t to_local, const struct call_arg *to, uint32_t bytes)
 {
     struct ptx_shadow_value *entry;
     if (from->slot && to->slot) {

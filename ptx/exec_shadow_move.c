@@ -1,8 +1,8 @@
 /* exec_shadow_move.c - shadows of bits that are packed, unpacked, shifted or masked.
  *
- * A 32-bit register may hold two halves, a 64-bit one two singles. Integer instructions on a single's bits that leave its
- * mantissa alone (taking the exponent out and putting another in, changing the sign) scale it by a power of two: the shadow is
- * scaled likewise. Everything else makes a plain number of the bits. */
+ * A 32-bit register may hold two halves, a 64-bit one two singles. Integer instructions on a single's bits that leave
+ * its mantissa alone (taking the exponent out and putting another in, changing the sign) scale it by a power of two:
+ * the shadow is scaled likewise. Everything else makes a plain number of the bits. */
 #include "ptx/exec_shadow.h"
 
 struct ptx_shadow_value shadow_half_of(const struct ptx_shadow_value *s, const struct number_pair *p, unsigned which)
@@ -79,7 +79,8 @@ static void move_scaled(const struct insn *in, const union slot *R, struct ptx_s
     for (int i = 0; i < 3 && r.kind == PTX_SHADOW_NONE; i++) {
         const struct ptx_shadow_value *s = &S[slots[i]];
         uint32_t from = R[slots[i]].u32, to = result.u32;
-        bool normal = (from & exponent) && (from & exponent) != exponent && (to & exponent) && (to & exponent) != exponent;
+        bool normal =
+            (from & exponent) && (from & exponent) != exponent && (to & exponent) && (to & exponent) != exponent;
         bool bits32_only = R[slots[i]].u64 >> 32 == 0 && result.u64 >> 32 == 0;
         if (!bits32_only || (s->kind != PTX_SHADOW_F32 && s->kind != NUMBER_LOADED))
             continue;
@@ -92,7 +93,8 @@ static void move_scaled(const struct insn *in, const union slot *R, struct ptx_s
     S[in->d] = r;
 }
 
-void shadow_move(const struct insn *in, const union slot *R, struct ptx_shadow_value *S, struct number_pair *P, union slot result)
+void shadow_move(const struct insn *in, const union slot *R, struct ptx_shadow_value *S, struct number_pair *P,
+                 union slot result)
 {
     const struct ptx_shadow_value *a = &S[in->a], *b = &S[in->b];
     const struct number_pair *pa = &P[in->a], *pb = &P[in->b];

@@ -30,4 +30,7 @@ $(B)/softgpu/libcublasLt.so.13: $(patsubst %.c,$(B)/obj/%.o,$(BLAS_LT) $(BLAS_CO
 	@mkdir -p $(@D)
 	$(call say,LD,$@) $(CC) $(SAN) $(BLAS_LDFLAGS) -Wl,-soname,libcublasLt.so.13 -Wl,--version-script=softgpu/blas/libcublasLt.map -o $@ \
 	  $(filter %.o,$^) $(OPENBLAS) -ldl -lm -lpthread && ln -sf libcublasLt.so.13 $(@D)/libcublasLt.so
+
+BLAS_TEST_OBJECTS = $(B)/obj/tests/unit/blas_kit.o $(SOFTGPU_BLAS) $(B)/softgpu/libcuda.so.1
+$(foreach t,$(patsubst tests/unit/test_softgpu_%.c,%,$(wildcard tests/unit/test_softgpu_cublas*.c)),$(eval $(call unit_test,softgpu_$(t),$(BLAS_TEST_OBJECTS),$$(SOFTGPU_RPATH))))
 endif

@@ -30,9 +30,12 @@ static enum finding_class fault_class(const struct judgement_fault *f)
     }
 }
 
-/* Of two accesses that race, the one that read is where the wrong value came in. */
+/* Of two accesses that race, the one that read is where the wrong value came in; of unwritten bytes the load from the
+ * buffer, not the use of its copy. */
 static const struct judgement_access *fault_place(const struct judgement_fault *f)
 {
+    if (f->kind == JUDGEMENT_FAULT_UNINITIALISED && f->other.ptx_line)
+        return &f->other;
     return f->kind == JUDGEMENT_FAULT_RACE && f->access.write && f->other.ptx_line && !f->other.write ? &f->other
                                                                                                       : &f->access;
 }
@@ -118,6 +121,13 @@ static void summarise(const struct model *m, struct symbols *symbols, const stru
                         what, who);
         break;
     case JUDGEMENT_FAULT_UNINITIALISED:
+        if (!on_device(f) && f->other.ptx_line) {
+            finding_summary(out,
+                            "bytes that nobody ever wrote, from offset %" PRId64
+                            " of %s, are copied to %s memory and used there by %s",
+                            f->offset, what, f->space, who);
+            break;
+        }
         if (!on_device(f)) {
             finding_summary(out, "%u bytes of %s memory read that nobody wrote%s%s, by %s", f->bytes, f->space,
                             a ? "; they were copied there from unwritten bytes of " : "", a ? what : "", who);
@@ -144,7 +154,8 @@ static void summarise(const struct model *m, struct symbols *symbols, const stru
 static void add_evidence(const struct model *m, const struct judgement_fault *f, struct finding *out)
 {
     char who[96], place[160];
-    const struct judgement_access *a = fault_place(f);
+    /* Of a copy: where it is used; the load is the finding's own place. */
+    const struct judgement_access *a = f->kind == JUDGEMENT_FAULT_UNINITIALISED ? &f->access : fault_place(f);
     place_thread(a, who);
     place_text(a, place);
     char times[64] = "";

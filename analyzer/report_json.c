@@ -7,6 +7,7 @@
 #include <cjson/cJSON.h>
 
 #include "analyzer/coverage.h"
+#include "analyzer/hints.h"
 #include "analyzer/kernel_table.h"
 
 static void add_u64(cJSON *to, const char *name, uint64_t value)
@@ -204,6 +205,11 @@ static void add_health(cJSON *root, const struct session *s)
         cJSON_AddItemToArray(notes, cJSON_CreateString(capture_string(c, s->model->notes[i]->text)));
 }
 
+static void add_hint(void *context, const char *text)
+{
+    cJSON_AddItemToArray(context, cJSON_CreateString(text));
+}
+
 static void add_program(cJSON *root, const struct capture *c)
 {
     cJSON *array = cJSON_AddArrayToObject(root, "program");
@@ -234,6 +240,7 @@ bool report_json(FILE *out, struct session *s)
     add_coverage(root, s);
     add_overhead(root, s);
     cJSON_AddItemToObject(root, "notes", notes);
+    hints_each(s, add_hint, cJSON_AddArrayToObject(root, "hints"));
     add_health(root, s);
     char *text = cJSON_Print(root);
     cJSON_Delete(root);

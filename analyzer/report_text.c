@@ -5,26 +5,13 @@
 #include <string.h>
 
 #include "analyzer/coverage.h"
+#include "analyzer/hints.h"
 #include "analyzer/kernel_table.h"
 #include "analyzer/name.h"
 #include "analyzer/text.h"
 #include "common/buf.h"
 
 enum { SHOWN_KERNELS = 20, SHOWN_REJECTS = 3 };
-
-/* What a run left out: the option of the shim, the value that leaves it out, what is missing, what brings it. */
-static const struct {
-    const char *option, *value, *missing, *bring;
-} left_out[] = {
-    {"SENTINELS", "off", "no sentinels: writes past the end of an allocation are seen by re-execution only",
-     "--sentinels tail"},
-    {"SENTINELS", "tail", "no sentinels before allocations", "--sentinels both"},
-    {"CHECK", "off", "sentinels are never looked at", "--check batch"},
-    {"CHECK", "exit", "sentinels are looked at once, at exit", "--check batch"},
-    {"SNAPSHOTS", "none", "no snapshots: no launch can be re-executed", "--snapshots all"},
-    {"STACKS", "off", "no host stacks", "--stacks on"},
-    {"TIMES", "off", "no device times", "--times on"},
-};
 
 char *report_headline(const struct session *s, const struct finding *f)
 {
@@ -231,18 +218,16 @@ static void print_trouble(FILE *out, struct session *s, struct report_style styl
 #undef NOTE
 }
 
-static void print_left_out(FILE *out, const struct session *s)
+struct hint_printer {
+    FILE *out;
+    const char *title;
+};
+
+static void print_hint(void *context, const char *text)
 {
-    const char *title = "not on    ";
-    for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++) {
-        const char *value = model_option(s->model, left_out[i].option);
-        char line[256];
-        if (!value || strcmp(value, left_out[i].value) != 0)
-            continue;
-        snprintf(line, sizeof line, "%s (run %s)", left_out[i].missing, left_out[i].bring);
-        text_fold(out, title, 10, line);
-        title = "          ";
-    }
+    struct hint_printer *p = context;
+    text_fold(p->out, p->title, 10, text);
+    p->title = "          ";
 }
 
 static void print_header(FILE *out, const struct session *s)
@@ -271,10 +256,9 @@ void report_text(FILE *out, struct session *s, struct report_style style)
     if (!style.brief)
         print_kernels(out, s, style);
     print_coverage(out, s);
-    if (!style.brief) {
+    if (!style.brief)
         print_cost(out, s);
-        print_left_out(out, s);
-    }
+    hints_each(s, print_hint, &(struct hint_printer){out, "not on    "});
     print_trouble(out, s, style);
     if (!style.brief && !s->judgements.count && s->model->snapshot_count)
         fprintf(out, "next      ops-debug verify %s\n", s->capture->path);

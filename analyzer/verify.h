@@ -91,6 +91,9 @@ bool verify_make_memory(struct verify *v, const struct model_launch *launch, boo
 
 /* Does what lies in bytes that nobody wrote change anything that the launch stores? */
 bool verify_garbage_matters(struct verify *v, const struct model_launch *launch, const struct reference_launch *run);
+/* Fills `other` of the first uninitialised shared or local load with the global load that its bytes came by. */
+void verify_locate_source(struct verify *v, const struct model_launch *launch, const struct reference_launch *run,
+                          const struct verify_memory *memory, struct judgement *j);
 /* Notes which outputs are made of unwritten bytes; before the launch's stores are merged. */
 void verify_trace_unwritten(struct verify *v, const struct model_launch *launch, const struct reference_launch *run,
                             const struct verify_memory *memory);

@@ -155,6 +155,7 @@ void verify_judge(struct verify *v, const struct model_launch *l, struct judgeme
             drop_uninitialised(&result);
         j->verdict = JUDGEMENT_CHECKED;
         verify_take_faults(v, l, module, memory, &result, j);
+        verify_locate_source(v, l, &run, memory, j);
         /* A fault outranks a numeric explanation: what comes after it is not what the device did. */
         if (!has_harm(j)) {
             verify_trace_unwritten(v, l, &run, memory);

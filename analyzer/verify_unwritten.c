@@ -85,7 +85,9 @@ static bool unwritten_load(const struct verify_memory *memory, size_t *region, u
     return false;
 }
 
-/* Which instruction loads it: run with the allocation ending just before that byte, so that the load is a fault. */
+/* Which instruction loads it: run with the allocation ending just before that byte, so that the load is a fault. A
+ * fault shows the first access of its instruction only, which may be to bytes that were written; when no other
+ * instruction loads from there, it is still the one. */
 static bool locate_load(struct verify *v, const struct model_launch *l, const struct reference_launch *like,
                         size_t region, uint64_t offset, struct judgement *out)
 {
@@ -99,17 +101,23 @@ static bool locate_load(struct verify *v, const struct model_launch *l, const st
         verify_fill_launch(v, l, like->module, &memory, &run);
         run.layout = like->layout;
         reference_run(&run, &result);
-        size_t kept = 0;
+        size_t kept = 0, loads = 0;
+        struct reference_fault only;
         for (size_t i = 0; i < result.fault_count; i++) {
             struct reference_fault *f = &result.faults[i];
             uint64_t at = (uint64_t)f->fault.offset;
             bool unwritten = f->region == region && f->fault.offset >= 0 && at < bytes &&
                              memory.regions[region].valid && !bit_get(memory.regions[region].valid, at);
-            if (f->fault.kind == PTX_FAULT_OUT_OF_BOUNDS && !f->fault.access.write && unwritten) {
-                f->fault.kind = PTX_FAULT_UNINITIALISED;
+            if (f->fault.kind != PTX_FAULT_OUT_OF_BOUNDS || f->fault.access.write || f->region != region)
+                continue;
+            f->fault.kind = PTX_FAULT_UNINITIALISED;
+            only = *f;
+            loads++;
+            if (unwritten)
                 result.faults[kept++] = *f;
-            }
         }
+        if (!kept && loads == 1)
+            result.faults[kept++] = only;
         result.fault_count = kept;
         memory.regions[region].bytes = bytes;
         verify_take_faults(v, l, like->module, &memory, &result, out);
@@ -118,6 +126,32 @@ static bool locate_load(struct verify *v, const struct model_launch *l, const st
     reference_result_free(&result);
     verify_memory_free(&memory);
     return ok;
+}
+
+/* The load that carried unwritten bytes into shared or local memory is where they came in; where they are used is
+ * beside it. */
+void verify_locate_source(struct verify *v, const struct model_launch *l, const struct reference_launch *run,
+                          const struct verify_memory *memory, struct judgement *j)
+{
+    for (size_t i = 0; i < j->fault_count; i++) {
+        struct judgement_fault *f = &j->faults[i];
+        struct judgement located = {0};
+        size_t region = 0;
+        if (f->kind != JUDGEMENT_FAULT_UNINITIALISED || !f->allocation || f->other.ptx_line ||
+            strcmp(f->space, "global") == 0)
+            continue;
+        while (region < memory->count && memory->regions[region].id != f->allocation)
+            region++;
+        if (locate_load(v, l, run, region, (uint64_t)f->offset, &located)) {
+            f->other = located.faults[0].access;
+            located.faults[0].access = (struct judgement_access){0};
+            /* Whose load it was is not known to the thread, but its block uses the copy. */
+            memcpy(f->other.block, f->access.block, sizeof f->other.block);
+            memcpy(f->other.thread, f->access.thread, sizeof f->other.thread);
+        }
+        judgement_clear(&located);
+        return; /* the others of the launch join the first */
+    }
 }
 
 static void add_stain(struct verify *v, const struct model_launch *l, const struct model_allocation *a, uint8_t *bits)

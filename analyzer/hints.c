@@ -1,0 +1,55 @@
+#include "analyzer/hints.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The option of the shim, the value that leaves something out, what is missing, what brings it. */
+static const struct {
+    const char *option, *value, *missing, *bring;
+} left_out[] = {
+    {"SENTINELS", "off", "no sentinels: writes past the end of an allocation are seen by re-execution only",
+     "--sentinels tail"},
+    {"SENTINELS", "tail", "no sentinels before allocations", "--sentinels both"},
+    {"CHECK", "off", "sentinels are never looked at", "--check batch"},
+    {"CHECK", "exit", "sentinels are looked at once, at exit", "--check batch"},
+    {"SNAPSHOTS", "none", "no snapshots: no launch can be re-executed", "--preset deep or --snapshots all"},
+    {"QUARANTINE", "0", "no quarantine: a use after free is seen only when its memory was not handed out again",
+     "--preset deep or --quarantine 1G"},
+    {"STACKS", "off", "no host stacks", "--stacks on"},
+    {"TIMES", "off", "no device times", "--times on"},
+};
+
+/* Launches that ran without snapshots, or with too few of them to be judged. */
+static size_t unseen_launches(const struct session *s)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->model->launch_count; i++) {
+        const struct model_launch *l = &s->model->launches[i];
+        const struct judgement *j = judgements_find(&s->judgements, l->number);
+        const char *why = j && j->reason ? j->reason : "";
+        bool lacking = strcmp(why, "no-inputs") == 0 || strcmp(why, "no-outputs") == 0 || strcmp(why, "budget") == 0;
+        n += model_launch_ran(l) && (j ? lacking : l->snapshot_count == 0);
+    }
+    return n;
+}
+
+void hints_each(const struct session *s, void (*take)(void *context, const char *text), void *context)
+{
+    const char *snapshots = model_option(s->model, "SNAPSHOTS");
+    size_t unseen = unseen_launches(s);
+    char line[320];
+    if (snapshots && strcmp(snapshots, "none") != 0 && unseen) {
+        bool all = strcmp(snapshots, "all") == 0;
+        snprintf(line, sizeof line, "%zu of %zu launches have too few snapshots to be judged (run %s has them judged)",
+                 unseen, s->model->launch_count,
+                 all ? "with a larger --snapshot-budget" : "--preset deep or --snapshots all");
+        take(context, line);
+    }
+    for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++) {
+        const char *value = model_option(s->model, left_out[i].option);
+        if (!value || strcmp(value, left_out[i].value) != 0)
+            continue;
+        snprintf(line, sizeof line, "%s (run %s)", left_out[i].missing, left_out[i].bring);
+        take(context, line);
+    }
+}

@@ -30,6 +30,11 @@ Q := @
 say = @printf '  %-7s %s\n' "$(1)" "$(2)";
 endif
 
+# All cores, unless the caller says how many jobs.
+ifeq ($(filter -j% --jobs%,$(MAKEFLAGS)),)
+MAKEFLAGS += --jobs=$(shell nproc 2>/dev/null || echo 1)
+endif
+
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SUFFIXES:

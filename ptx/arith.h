@@ -311,6 +311,15 @@ static inline double canonical64(double x)
     return x;
 }
 
+/* Which of two NaN operands gives its payload is left open, by PTX and by the order in which a compiler puts them: the first. */
+static inline double first_nan64(double x, double a, double b, double c)
+{
+    if (__builtin_expect(x == x, 1))
+        return x;
+    double from = a != a ? a : b != b ? b : c != c ? c : x;
+    return float64(bits64(from) | UINT64_C(1) << 51);
+}
+
 static inline float flush32(float x)
 {
     uint32_t u = bits32(x);

@@ -127,7 +127,8 @@ struct ptx_shadow_value {
     uint32_t origin; /* PTX line of the instruction that contributed most of the present error, or that made the NaN; 0:
                         none */
     uint32_t depth : 24; /* floating-point operations on the longest path from an input, saturating */
-    uint32_t kind : 8;   /* enum ptx_shadow_kind of the value whose first byte is here */
+    uint32_t kind : 8;   /* enum ptx_shadow_kind of the value whose first byte is here; NONE: the bits are all there is
+                            to know, `wide` means nothing outside the executor */
 };
 
 struct ptx_memory {

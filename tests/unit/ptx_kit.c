@@ -145,6 +145,15 @@ void kit_instruction(const char *instruction, struct kit_shape shape, const uint
     kit_buffer(&k, 1, out, (size_t)count * 8);
     k.params[2] = count;
     assert_int_equal(kit_run(&k, "k", (count + 255) / 256, 256), STATUS_OK);
+    /* Shadow mode must compute the same bits. */
+    uint64_t *shadowed = calloc(count + 1u, sizeof *shadowed);
+    assert_non_null(shadowed);
+    k.ranges[1].host = shadowed;
+    k.launch.shadow = true;
+    assert_int_equal(kit_run(&k, "k", (count + 255) / 256, 256), STATUS_OK);
+    if (memcmp(out, shadowed, count * sizeof *out) != 0)
+        fail_msg("%s: not the same in shadow mode", instruction);
+    free(shadowed);
     kit_free(&k);
 }
 

@@ -238,7 +238,7 @@ static bool add_block(struct worker *w, uint64_t linear)
 {
     if (w->block_count == w->block_capacity) {
         uint32_t want = w->block_capacity ? w->block_capacity * 2 : 4;
-        struct block **fresh = realloc((void *)w->blocks, want * sizeof *fresh);
+        struct block **fresh = realloc((void *)w->blocks, want * sizeof(struct block *));
         if (!fresh)
             return false;
         w->blocks = fresh;
@@ -331,6 +331,8 @@ static enum status run_workers(struct launch *l)
         count = (uint32_t)l->block_count;
     if (l->checked || l->shadow)
         count = 1; /* findings must not depend on the host's timing */
+    if (count == 0)
+        count = 1;
     l->multi = count > 1;
     struct worker *workers = calloc(count, sizeof *workers);
     if (!workers)

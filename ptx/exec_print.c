@@ -87,8 +87,8 @@ static const char *convert(struct arguments *a, const char *spec, struct buf *ou
     if (c == 0)
         return spec;
     spec++;
-    memcpy(format + n, "*.*", 3);
-    n += 3;
+    for (const char *s = "*.*"; *s; s++)
+        format[n++] = *s;
     if (width < 0)
         width = 0;
     switch (c) {
@@ -99,7 +99,7 @@ static const char *convert(struct arguments *a, const char *spec, struct buf *ou
     case 'x':
     case 'X': {
         uint64_t v = next_argument(a, wide ? 8 : 4);
-        memcpy(format + n, "ll", 2);
+        format[n] = format[n + 1] = 'l';
         format[n + 2] = c;
         long long value = c == 'd' || c == 'i' ? (wide ? (long long)v : (long long)(int32_t)v) : (long long)v;
         buf_printf(out, format, width, precision, value);

@@ -644,7 +644,7 @@ void lower_module(struct ptx_module *m)
     l->reader = m->ast.reader;
     l->ast = &m->ast;
     m->code_count = m->ast.function_count;
-    m->code = reader_alloc(l->reader, m->code_count, sizeof *m->code);
+    m->code = reader_alloc(l->reader, m->code_count, sizeof(struct code *));
     for (uint32_t i = 0; i < m->code_count; i++) {
         struct function *f = m->ast.functions[i];
         struct code *k = m->code[i] = reader_alloc(l->reader, 1, sizeof *k);

@@ -9,7 +9,7 @@ static void describe_kernels(struct ptx_module *m)
     for (uint32_t i = 0; i < m->code_count; i++)
         m->kernel_count += m->code[i]->entry && m->code[i]->defined;
     m->kernels = reader_alloc(r, m->kernel_count, sizeof *m->kernels);
-    m->kernel_code = reader_alloc(r, m->kernel_count, sizeof *m->kernel_code);
+    m->kernel_code = reader_alloc(r, m->kernel_count, sizeof(struct code *));
     uint32_t n = 0;
     for (uint32_t i = 0; i < m->code_count; i++) {
         const struct code *code = m->code[i];

@@ -450,9 +450,9 @@ void parse_file(struct parser *p)
         reader_fail(p->reader, STATUS_BAD_INPUT, at, "file number above %d", MAX_FILES - 1);
     if (number >= p->ast->file_count) {
         uint32_t count = (uint32_t)number + 16;
-        const struct name **files = reader_alloc(p->reader, count, sizeof *files);
+        const struct name **files = reader_alloc(p->reader, count, sizeof(void *));
         if (p->ast->file_count)
-            memcpy((void *)files, (const void *)p->ast->files, p->ast->file_count * sizeof *files);
+            memcpy((void *)files, (const void *)p->ast->files, p->ast->file_count * sizeof(void *));
         p->ast->files = files;
         p->ast->file_count = count;
     }

@@ -304,7 +304,7 @@ static void test_shared_races(void **state)
     expect_silence(k, "race_reuse_good", 1, 64);
     expect_silence(k, "race_warp_good", 1, 64);
     expect_fault(k, "race_warp_bad", 1, 64, PTX_FAULT_SHARED_RACE);
-    f = expect_fault(k, "race_same_value", 1, 64, PTX_FAULT_SHARED_RACE);
+    (void)expect_fault(k, "race_same_value", 1, 64, PTX_FAULT_SHARED_RACE);
     bool real = false;
     for (size_t i = 0; i < k->result.fault_count; i++)
         real |= !k->result.faults[i].same_value && k->result.faults[i].count > 1;

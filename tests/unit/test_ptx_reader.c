@@ -18,8 +18,10 @@ static void test_messages(void **state)
     const char *root = getenv("OPSDEBUG_SOURCE");
     snprintf(path, sizeof path, "%s/tests/ptx/errors", root ? root : ".");
     DIR *dir = opendir(path);
-    if (!dir)
+    if (!dir) {
         fail_msg("cannot open %s", path);
+        return;
+    }
     int count = 0, wrong = 0;
     for (struct dirent *e; (e = readdir(dir));) {
         size_t length = strlen(e->d_name), bytes;

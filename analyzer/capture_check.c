@@ -34,6 +34,9 @@ enum { STACK_LIMIT = 4096, PARAM_LIMIT = 32768, REDZONE_LIMIT = 1 << 30, BUILD_I
     X(CAP_DAMAGE, cap_damage, "damage")                                                                                \
     X(CAP_ERROR, cap_error, "error")                                                                                   \
     X(CAP_CHECKED, cap_checked, "check")                                                                               \
+    X(CAP_DAMAGE_LOOK, cap_damage_look, "damage look")                                                                 \
+    X(CAP_HEALTH, cap_health, "health")                                                                                \
+    X(CAP_HEALTH_CHECKED, cap_health_checked, "health check")                                                          \
     X(CAP_END, cap_end, "end")
 
 static size_t least_bytes(unsigned type)
@@ -128,6 +131,18 @@ static bool check_damage(const struct cap_damage *d, char *why)
     return true;
 }
 
+static bool check_health(const struct cap_health *h, char *why)
+{
+    uint64_t end;
+    if (__builtin_add_overflow(h->offset, h->bytes, &end) || h->first < h->offset || h->first >= end)
+        return no(why, "health of allocation %u: first value at %" PRIu64 ", outside its range", h->allocation,
+                  h->first);
+    if ((uint64_t)h->nan + h->inf + h->over == 0 || (uint64_t)h->nan + h->inf + h->over > h->words ||
+        h->words > h->bytes / 4)
+        return no(why, "health of allocation %u: impossible counts", h->allocation);
+    return true;
+}
+
 bool capture_check_shape(const struct cap_head *record, char *why)
 {
     size_t least = least_bytes(record->type);
@@ -181,6 +196,8 @@ bool capture_check_shape(const struct cap_head *record, char *why)
     }
     case CAP_DAMAGE:
         return check_damage((const void *)record, why);
+    case CAP_HEALTH:
+        return check_health((const void *)record, why);
     default:
         return true;
     }
@@ -254,6 +271,8 @@ bool capture_check_references(const struct capture *c, const struct cap_head *re
         return check_snapshot(c, (const void *)record, why);
     case CAP_DAMAGE:
         return refers(c, record, CAP_ALLOC, ((const struct cap_damage *)record)->allocation, false, why);
+    case CAP_HEALTH:
+        return refers(c, record, CAP_ALLOC, ((const struct cap_health *)record)->allocation, false, why);
     default:
         return true;
     }

@@ -5,7 +5,7 @@ SHIM = $(B)/libopsdebug.so
 TARGETS += $(SHIM)
 
 # What is generated lies in $(B)/gen/shim and is included as shim/NAME.
-SHIM_GENERATED = $(B)/gen/shim/cuda_names.inc $(B)/gen/shim/check_ptx.inc
+SHIM_GENERATED = $(B)/gen/shim/cuda_names.inc $(B)/gen/shim/check_ptx.inc $(B)/gen/shim/scan_ptx.inc
 # Preloaded, so static TLS is there: no call of __tls_get_addr, which would also make the loader a NEEDED.
 $(B)/obj/shim/%.o: EXTRA_CFLAGS += -I$(B)/gen -ftls-model=initial-exec -include shim/old_glibc.h
 $(B)/obj/shim/doors.o $(B)/obj/shim/device_work.o: $(SHIM_GENERATED)
@@ -15,7 +15,7 @@ $(B)/gen/shim/cuda_names.inc: $(CUDA_HOME)/include/cuda.h
 	@mkdir -p $(@D)
 	$(call say,GEN,$@) grep -oE '\bcu[A-Z][A-Za-z0-9]*(_v[0-9]+)?\(' $< | tr -d '(' | LC_ALL=C sort -u | sed 's/.*/"&",/' >$@
 
-$(B)/gen/shim/check_ptx.inc: shim/check.ptx
+$(B)/gen/shim/%_ptx.inc: shim/%.ptx
 	@mkdir -p $(@D)
 	$(call say,GEN,$@) od -An -v -tx1 $< | sed 's/ \(..\)/0x\1,/g' | sed '$$s/,$$//' >$@
 
@@ -64,6 +64,7 @@ $(eval $(call unit_test,shim_device,$(SHIM_KIT)))
 $(B)/tests/unit/test_shim_doors $(B)/tests/unit/test_shim_device $(B)/tests/unit/test_capture_write: | $(SHIM) $(STUB) $(STUB_OLD) $(PROBES) $(SOFTGPU)
 $(eval $(call unit_test,shim_alloc_table,$(B)/obj/shim/alloc_table.o))
 $(eval $(call unit_test,shim_ptx_scan,$(B)/obj/shim/ptx_scan.o))
+$(eval $(call unit_test,shim_scan,$(B)/obj/shim/scan_judge.o))
 $(eval $(call unit_test,shim_options,$(B)/obj/shim/options.o))
 
 BENCHES += $(B)/bench/bench_shim

@@ -7,6 +7,7 @@
 
 #include "shim/driver.h"
 #include "shim/options.h"
+#include "shim/scan.h"
 #include "shim/sentinel_slots.h"
 #include "shim/shim.h"
 #include "shim/timing.h"
@@ -18,6 +19,13 @@ enum { PROGRESS_WORDS = 1024 };
 static const char check_ptx[] = {
 #ifndef __clang_analyzer__ /* the linter runs without a build folder */
 #include "shim/check_ptx.inc"
+    ,
+#endif
+    '\0'};
+
+static const char scan_ptx[] = {
+#ifndef __clang_analyzer__
+#include "shim/scan_ptx.inc"
     ,
 #endif
     '\0'};
@@ -107,6 +115,21 @@ static bool load_kernels(struct device_work *work)
     return true;
 }
 
+static bool load_scan(struct device_work *work)
+{
+    CUmodule module;
+    int registers;
+    if (!driver.cuModuleLoadData || !driver.cuModuleGetFunction || !driver.cuLaunchKernel ||
+        driver.cuModuleLoadData(&module, scan_ptx) != CUDA_SUCCESS ||
+        driver.cuModuleGetFunction(&work->scan, module, "opsdebug_scan") != CUDA_SUCCESS) {
+        work->scan = NULL;
+        return false;
+    }
+    if (driver.cuFuncGetAttribute)
+        driver.cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, work->scan);
+    return true;
+}
+
 static struct device_work *make(struct tracked_context *context)
 {
     struct device_work *work = calloc(1, sizeof *work);
@@ -127,6 +150,12 @@ static struct device_work *make(struct tracked_context *context)
                       "the check kernel cannot be loaded in context %u: redzones are looked at by copies", context->id);
         work->slots = sentinel_slots_make();
     }
+    if (options.health != HEALTH_OFF) {
+        if (load_scan(work))
+            work->scans = scan_slots_make();
+        if (!work->scans)
+            shim_note(CAP_NOTE_LOST, "the scan kernel cannot be loaded in context %u: no health check", context->id);
+    }
     if (options.times)
         timing_prepare(work);
     return work;
@@ -137,7 +166,8 @@ void device_work_make(struct tracked_context *context)
     int none = WORK_NONE;
     if (__atomic_load_n(&context->work_state, __ATOMIC_ACQUIRE) != WORK_NONE || !shim_device_usable())
         return;
-    if (options.sentinels == SENTINELS_OFF && !options.times && !options.snapshots_first && !options.quarantine)
+    if (options.sentinels == SENTINELS_OFF && !options.times && !options.snapshots_first && !options.quarantine &&
+        !options.poison && options.health == HEALTH_OFF)
         return;
     if (!__atomic_compare_exchange_n(&context->work_state, &none, WORK_MAKING, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_ACQUIRE))

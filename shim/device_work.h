@@ -11,6 +11,7 @@
 
 #include "shim/track.h"
 
+struct scan_slots;
 struct sentinel_slots;
 struct timing_pool;
 
@@ -18,7 +19,9 @@ struct device_work {
     struct tracked_context *context;
     CUstream stream;                  /* non-blocking, ours */
     CUfunction check, fill;           /* NULL: loading failed, copies on the host instead */
+    CUfunction scan;                  /* NULL: no health check */
     struct sentinel_slots *slots;     /* of sentinel.c */
+    struct scan_slots *scans;         /* of scan.c */
     struct timing_pool *times;        /* of timing.c */
     volatile uint32_t *progress_host; /* words that streams write when they get there, in mapped host memory */
     CUdeviceptr progress_device;

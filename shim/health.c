@@ -4,6 +4,7 @@
 #include "shim/damage.h"
 #include "shim/device_work.h"
 #include "shim/options.h"
+#include "shim/scan.h"
 #include "shim/sentinel.h"
 #include "shim/shim.h"
 #include "shim/snapshot.h"
@@ -61,6 +62,7 @@ void health_after_sync(CUresult result)
     waiting_for.context = NULL;
     waiting_for.stream = NULL;
     sentinel_harvest();
+    scan_harvest();
     snapshot_poll();
     timing_collect();
 }
@@ -78,6 +80,7 @@ void health_poll(void)
     if (++calls % POLL_EVERY)
         return;
     sentinel_harvest();
+    scan_harvest();
     snapshot_poll();
     timing_collect();
 }
@@ -87,6 +90,7 @@ void health_before_teardown(struct tracked_context *context)
     if (context != track_current_context() || !shim_device_usable())
         return;
     sentinel_at_exit();
+    scan_finish(500);
     snapshot_finish(2000);
     timing_collect();
 }
@@ -99,6 +103,7 @@ void health_after_teardown(struct tracked_context *context)
 void health_device_lost(void)
 {
     sentinel_harvest();
+    scan_harvest();
     snapshot_device_lost();
 }
 
@@ -107,6 +112,7 @@ void health_at_exit(void)
     if (!shim_device_usable())
         return;
     sentinel_at_exit();
+    scan_finish(500);
     snapshot_finish(2000);
     timing_collect();
 }
@@ -114,5 +120,6 @@ void health_at_exit(void)
 void health_flush_host(void)
 {
     sentinel_harvest();
+    scan_harvest();
     snapshot_poll();
 }

@@ -86,6 +86,9 @@ void launch_before(struct launch *launch, struct call *call, const struct launch
         add_flag(launch, (uint8_t)((got.taken ? CAP_LAUNCH_INPUTS : 0) | (got.left_out ? CAP_LAUNCH_BUDGET : 0)));
     }
     if (launch->own_work)
+        launch->scan = scan_before(launch->kernel, launch->stream, call->seq, (const uint8_t *)(launch->record + 1),
+                                   launch->record->param_bytes, launch->outputs);
+    if (launch->own_work)
         timing_begin(&launch->timing, launch->kernel, launch->stream, call->seq);
 }
 
@@ -99,6 +102,8 @@ void launch_after(struct launch *launch, CUresult result)
     bool ok = result == CUDA_SUCCESS;
     CAPTURE_COUNT(launches, 1);
     timing_end(&launch->timing, ok);
+    if (!ok)
+        scan_after(launch->scan, launch->stream, false);
     if (ok) {
         const struct launch_request *r = launch->request;
         bool had_stream = launch->stream != NULL;
@@ -131,6 +136,7 @@ void launch_after(struct launch *launch, CUresult result)
     }
     if (!ok || launch->capturing || !launch->record)
         return;
+    scan_after(launch->scan, launch->stream, true);
     if (launch->outputs) {
         struct snapshot_result got = snapshot_take(CAP_AFTER, launch->call->seq, launch->kernel, launch->stream,
                                                    (const uint8_t *)(launch->record + 1), launch->record->param_bytes);

@@ -5,6 +5,7 @@
 #include <opsdebug/capture.h>
 
 #include "shim/call.h"
+#include "shim/scan.h"
 #include "shim/timing.h"
 #include "shim/track.h"
 
@@ -30,6 +31,7 @@ struct launch {
     uint32_t config, stack;
     bool capturing, own_work, outputs;
     struct timing_slot timing;
+    struct scan_slot *scan; /* NULL: its numbers are not looked at */
 };
 
 /* Before the real call: writes the record when everything about the launch can be trusted, and enqueues pre-images. */

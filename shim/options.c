@@ -117,6 +117,27 @@ static bool parse_check(const char *text)
     return true;
 }
 
+static bool parse_health(const char *text)
+{
+    static const char *const words[] = {"off", "sample", "full", NULL};
+    static const int values[] = {HEALTH_OFF, HEALTH_SAMPLE, HEALTH_FULL};
+    int value;
+    if (!parse_word(text, words, values, &value))
+        return false;
+    options.health = (enum health)value;
+    return true;
+}
+
+static bool parse_threshold(const char *text)
+{
+    char *end;
+    float value = strtof(text, &end);
+    if (end == text || *end || !(value > 0))
+        return false;
+    memcpy(&options.health_threshold, &value, sizeof value);
+    return true;
+}
+
 static bool parse_snapshots(const char *text)
 {
     if (strcmp(text, "none") == 0)
@@ -144,6 +165,12 @@ static bool apply(enum option_id id, const char *text)
         return parse_number(text, false, &options.check_batch) && options.check_batch > 0;
     case OPTION_QUARANTINE:
         return parse_number(text, true, &options.quarantine);
+    case OPTION_POISON:
+        return parse_switch(text, &options.poison);
+    case OPTION_HEALTH:
+        return parse_health(text);
+    case OPTION_HEALTH_THRESHOLD:
+        return parse_threshold(text);
     case OPTION_SNAPSHOTS:
         return parse_snapshots(text);
     case OPTION_SNAPSHOT_BUDGET:
@@ -175,10 +202,10 @@ static void set_value(enum option_id id, const char *text)
 /* What the preset means for the options that leave it open. */
 static void apply_preset(void)
 {
-    static const char *const by_preset[3][5] = {
-        [PRESET_WATCH] = {"tail", "sync", "none", "256M", "0"},
-        [PRESET_CHECK] = {"tail", "batch", "first=2", "256M", "0"},
-        [PRESET_DEEP] = {"both", "launch", "all", "8G", "1G"},
+    static const char *const by_preset[3][6] = {
+        [PRESET_WATCH] = {"tail", "sync", "none", "256M", "0", "off"},
+        [PRESET_CHECK] = {"tail", "batch", "first=2", "256M", "0", "off"},
+        [PRESET_DEEP] = {"both", "launch", "all", "8G", "1G", "on"},
     };
     const char *const *values = by_preset[options.preset];
     set_value(OPTION_SENTINELS, values[0]);
@@ -186,6 +213,8 @@ static void apply_preset(void)
     set_value(OPTION_SNAPSHOTS, values[2]);
     set_value(OPTION_SNAPSHOT_BUDGET, values[3]);
     set_value(OPTION_QUARANTINE, values[4]);
+    set_value(OPTION_POISON, values[5]);
+    set_value(OPTION_HEALTH, "sample"); /* of which launches says the preset: see scan.c */
 }
 
 static void take_environment(enum option_id id)

@@ -9,6 +9,7 @@
 
 enum preset { PRESET_WATCH, PRESET_CHECK, PRESET_DEEP };
 enum sentinels { SENTINELS_OFF, SENTINELS_TAIL, SENTINELS_BOTH };
+enum health { HEALTH_OFF, HEALTH_SAMPLE, HEALTH_FULL };
 enum check_when { CHECK_OFF, CHECK_EXIT, CHECK_SYNC, CHECK_BATCH, CHECK_LAUNCH };
 
 struct options {
@@ -17,8 +18,11 @@ struct options {
     enum sentinels sentinels;
     enum check_when check;
     uint64_t check_batch;
-    uint64_t quarantine;      /* bytes, 0: off */
-    uint64_t snapshots_first; /* launches of each kernel and shape; UINT64_MAX: all */
+    uint64_t quarantine; /* bytes, 0: off */
+    bool poison;
+    enum health health;
+    uint32_t health_threshold; /* bits of a positive fp32 number */
+    uint64_t snapshots_first;  /* launches of each kernel and shape; UINT64_MAX: all */
     uint64_t snapshot_budget;
     bool stacks, times;
     bool kernel_filter; /* `kernel` is compiled */

@@ -12,11 +12,9 @@
 #include "shim/device_work.h"
 #include "shim/driver.h"
 #include "shim/options.h"
-#include "shim/record.h"
+#include "shim/reach.h"
 #include "shim/shim.h"
 #include "shim/staging.h"
-
-enum { REACH_MAX = 256 }; /* allocations that one launch's arguments can name */
 
 struct batch;
 struct item {
@@ -77,50 +75,18 @@ enum snapshot_choice snapshot_choose(struct tracked_kernel *kernel, uint32_t con
                                                                                      : SNAPSHOT_OVER_BUDGET;
 }
 
-static void find_variables(struct tracked_module *module)
+/* The allocations among what was reached, each once. */
+static uint32_t allocations_of(const struct reached *reached, uint32_t count, struct allocation *found)
 {
-    if (__atomic_exchange_n(&module->variables_done, true, __ATOMIC_ACQ_REL))
-        return;
-    for (size_t i = 0; i < module->scan.variable_count; i++) {
-        const char *name = module->scan.variables[i].name;
-        CUdeviceptr address = 0;
-        size_t bytes = 0;
-        CUresult result = CUDA_ERROR_NOT_FOUND;
-        if (module->library && driver.cuLibraryGetGlobal)
-            result = driver.cuLibraryGetGlobal(&address, &bytes, (CUlibrary)(uintptr_t)module->handle, name);
-        else if (!module->library && driver.cuModuleGetGlobal_v2)
-            result = driver.cuModuleGetGlobal_v2(&address, &bytes, (CUmodule)(uintptr_t)module->handle, name);
-        if (result == CUDA_SUCCESS && address && bytes) {
-            uint64_t seq = capture_next_seq();
-            record_variable(seq, __builtin_ia32_rdtsc(), module, address, bytes, name);
-        }
+    uint32_t distinct = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t same = 0;
+        while (same < distinct && found[same].id != reached[i].a.id)
+            same++;
+        if (same == distinct)
+            found[distinct++] = reached[i].a;
     }
-}
-
-static uint32_t add_reached(struct allocation *found, uint32_t count, const struct allocation *a)
-{
-    for (uint32_t i = 0; i < count; i++)
-        if (found[i].id == a->id)
-            return count;
-    if (count < REACH_MAX)
-        found[count++] = *a;
-    return count;
-}
-
-/* Everything that an aligned 8-byte word of the arguments points into (or right behind), and the module's variables. */
-static uint32_t reach(struct tracked_kernel *kernel, const uint8_t *arguments, uint32_t bytes, struct allocation *found)
-{
-    uint32_t count = 0;
-    struct allocation a;
-    for (uint32_t i = 0; i + 8 <= bytes; i += 8) {
-        uint64_t word;
-        memcpy(&word, arguments + i, 8);
-        if (word && alloc_table_find(word, &a))
-            count = add_reached(found, count, &a);
-    }
-    for (uint32_t i = 0; kernel->module && track_module_variable(kernel->module, i, &a); i++)
-        count = add_reached(found, count, &a);
-    return count;
+    return distinct;
 }
 
 /* Runs on the blob helper. The record comes after its blob, so that a reader never sees one without the other. */
@@ -328,10 +294,11 @@ struct snapshot_result snapshot_take(enum cap_snapshot_when when, uint64_t launc
     struct device_work *work = device_work(stream->context);
     if (!work || !driver.cuMemcpyDtoHAsync_v2)
         return result;
-    if (kernel->module)
-        find_variables(kernel->module);
+    struct reached *reached = malloc(REACH_MAX * sizeof *reached);
     struct allocation *found = malloc(REACH_MAX * sizeof *found);
-    uint32_t count = found ? reach(kernel, arguments, bytes, found) : 0;
+    uint32_t count = reached && found ? reach(kernel, arguments, bytes, reached) : 0;
+    count = count ? allocations_of(reached, count, found) : 0;
+    free(reached);
     if (found && !count)
         result.taken = true;
     struct batch *batch = count ? plan(when, launch_seq, found, count, &result) : NULL;

@@ -6,6 +6,7 @@
 #include "shim/driver.h"
 #include "shim/health.h"
 #include "shim/intern.h"
+#include "shim/poison.h"
 #include "shim/quarantine.h"
 #include "shim/record.h"
 #include "shim/sentinel.h"
@@ -34,6 +35,7 @@ static void settle(const struct call *call, struct allocation *a)
 {
     if ((a->head || a->tail) && !sentinel_fill(a))
         a->head = a->tail = 0;
+    poison_fill(a);
     record_allocation(call, a, 0);
 }
 
@@ -181,6 +183,7 @@ static CUresult alloc_async(enum hook hook, CUdeviceptr *dptr, size_t bytes, CUm
         a.stream = stream ? stream->id : 0;
         if ((a.head || a.tail) && !sentinel_fill_on(&a, stream))
             a.head = a.tail = 0;
+        poison_fill_on(&a, stream);
         record_allocation(&call, &a, 0);
         *dptr = a.address;
     }

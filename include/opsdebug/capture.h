@@ -97,6 +97,8 @@ enum cap_type {
     CAP_ERROR = 33,
     CAP_CHECKED = 34,
     CAP_DAMAGE_LOOK = 35,
+    CAP_HEALTH = 36,
+    CAP_HEALTH_CHECKED = 37,
     CAP_END = 40,
 };
 
@@ -342,6 +344,34 @@ struct cap_checked { /* a sentinel check ran: how far, how many; for coverage */
     struct cap_head head;
     uint64_t upto_seq;             /* work before this seq was complete when it looked */
     uint32_t redzones, damaged;
+};
+
+/* A range of memory that a launch's arguments reach holds NaN, Inf or values above the threshold, and at the places that were looked
+ * at held none just before the launch. */
+enum cap_health_type { CAP_HEALTH_UNKNOWN, CAP_HEALTH_F32 };
+enum cap_health_flags {
+    CAP_HEALTH_FULL = 1,           /* every word of the range was looked at (or its first `words`), not a sample */
+    CAP_HEALTH_INPUTS = 2,         /* another range that the arguments reach held such values before: perhaps only passed on */
+};
+struct cap_health {
+    struct cap_head head;
+    uint64_t launch;               /* its seq */
+    uint32_t allocation, type;     /* type: enum cap_health_type, judged from the contents */
+    uint64_t offset, bytes;        /* the range, from the allocation's start */
+    uint64_t first;                /* offset in the allocation of the first such value among those looked at */
+    uint64_t words;                /* 32-bit words looked at */
+    uint32_t nan, inf, over;       /* how many of them */
+    uint32_t flags;
+    float threshold;
+    uint32_t reserved;
+};
+_Static_assert(sizeof(struct cap_health) == 96, "cap_health");
+
+struct cap_health_checked { /* for coverage: what was looked at since the record before */
+    struct cap_head head;
+    uint32_t launches, ranges;     /* ranges: pieces of memory around those launches */
+    uint32_t floats, reported;     /* ranges that look like fp32; CAP_HEALTH records */
+    uint32_t left_out, reserved;   /* launches or ranges for which there was no room */
 };
 
 struct cap_end { /* the process ends in an orderly way */

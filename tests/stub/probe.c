@@ -114,10 +114,15 @@ static const char ptx[] =
     "\tld.param.u64 %rd1, [at];\n\tld.param.u32 %r1, [bytes];\n\tmov.u32 %r2, 0;\n\tmov.u32 %r3, 90;\n"
     "LOOP:\n\tsetp.ge.u32 %p1, %r2, %r1;\n\t@%p1 bra DONE;\n\tcvt.u64.u32 %rd2, %r2;\n"
     "\tadd.u64 %rd3, %rd1, %rd2;\n\tst.global.u8 [%rd3], %r3;\n\tadd.u32 %r2, %r2, 1;\n\tbra.uni LOOP;\n"
-    "DONE:\n\tret;\n}\n";
+    "DONE:\n\tret;\n}\n"
+    ".visible .entry set_words(.param .u64 at, .param .u32 step, .param .u32 value)\n{\n"
+    "\t.reg .b32 %r<8>;\n\t.reg .b64 %rd<4>;\n"
+    "\tld.param.u64 %rd1, [at];\n\tld.param.u32 %r1, [step];\n\tld.param.u32 %r2, [value];\n"
+    "\tmov.u32 %r3, %ctaid.x;\n\tmul.wide.u32 %rd2, %r3, %r1;\n\tadd.u64 %rd3, %rd1, %rd2;\n"
+    "\tst.global.u32 [%rd3], %r2;\n\tret;\n}\n";
 
 static CUcontext context;
-static CUfunction noop, overrun;
+static CUfunction noop, overrun, set_words;
 static CUmodule module;
 
 static void begin(void)
@@ -127,6 +132,7 @@ static void begin(void)
     MUST(api.cuModuleLoadData(&module, ptx) == CUDA_SUCCESS);
     MUST(api.cuModuleGetFunction(&noop, module, "noop") == CUDA_SUCCESS);
     MUST(api.cuModuleGetFunction(&overrun, module, "overrun") == CUDA_SUCCESS);
+    MUST(api.cuModuleGetFunction(&set_words, module, "set_words") == CUDA_SUCCESS);
 }
 
 static CUresult launch_noop(CUdeviceptr argument, CUstream stream)
@@ -169,6 +175,64 @@ static void act_overrun(const char *argument)
     MUST(api.cuLaunchKernel(overrun, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL) == CUDA_SUCCESS);
     MUST(api.cuCtxSynchronize() == CUDA_SUCCESS);
     MUST(api.cuMemFree_v2(a) == CUDA_SUCCESS);
+}
+
+/* A launch puts one value at every 64th of 65536 words that held numbers before. What numbers and value: by name. */
+static void act_numbers(const char *argument)
+{
+    enum { WORDS = 65536 };
+    static const struct {
+        const char *name;
+        uint32_t value, integers, at_start;
+    } cases[] = {
+        {"nan", 0x7fffffff, 0, 0},    {"inf", 0xff800000, 0, 0},      {"large", 0x7effffff, 0, 0},
+        {"finite", 0x40490fdb, 0, 0}, {"integers", 0x7fffffff, 1, 0}, {"before", 0x7fffffff, 0, 0x7fffffff},
+    };
+    static uint32_t words[WORDS];
+    CUdeviceptr a;
+    begin();
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        if (strcmp(cases[c].name, argument) != 0)
+            continue;
+        for (uint32_t i = 0; i < WORDS; i++) {
+            float number = (float)i * 0.37f + 1.0f;
+            memcpy(&words[i], &number, 4);
+            if (cases[c].integers)
+                words[i] = i;
+        }
+        if (cases[c].at_start)
+            words[0] = cases[c].at_start;
+        uint32_t step = 256, value = cases[c].value;
+        MUST(api.cuMemAlloc_v2(&a, sizeof words) == CUDA_SUCCESS);
+        MUST(api.cuMemcpyHtoD_v2(a, words, sizeof words) == CUDA_SUCCESS);
+        void *params[] = {&a, &step, &value};
+        MUST(launch_noop(a, NULL) == CUDA_SUCCESS);
+        MUST(api.cuLaunchKernel(set_words, WORDS / 64, 1, 1, 1, 1, 1, 0, NULL, params, NULL) == CUDA_SUCCESS);
+        MUST(launch_noop(a, NULL) == CUDA_SUCCESS);
+        MUST(api.cuCtxSynchronize() == CUDA_SUCCESS);
+        MUST(api.cuMemFree_v2(a) == CUDA_SUCCESS);
+    }
+}
+
+/* What new memory holds, and that a program which writes before it reads gets what it wrote. Exit 3: not all zeros. */
+static void act_fresh(const char *argument)
+{
+    unsigned char bytes[1003], back[1003];
+    CUdeviceptr a;
+    begin();
+    MUST(api.cuMemAlloc_v2(&a, sizeof back) == CUDA_SUCCESS);
+    MUST(api.cuMemcpyDtoH_v2(back, a, sizeof back) == CUDA_SUCCESS);
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (unsigned char)i;
+    uint32_t first;
+    memcpy(&first, back, sizeof first);
+    bool poisoned = first == (uint32_t)strtoul(argument, NULL, 16);
+    for (size_t i = 4; i < sizeof back; i++)
+        MUST(!poisoned || back[i] == back[i % 4]);
+    MUST(api.cuMemcpyHtoD_v2(a, bytes, sizeof bytes) == CUDA_SUCCESS);
+    MUST(api.cuMemcpyDtoH_v2(back, a, sizeof back) == CUDA_SUCCESS && memcmp(back, bytes, sizeof back) == 0);
+    MUST(api.cuMemFree_v2(a) == CUDA_SUCCESS);
+    exit(poisoned ? 3 : 0);
 }
 
 /* What a driver refuses must be refused, and must not be read. */
@@ -435,6 +499,8 @@ int main(int argc, char **argv)
         {"namesake", act_namesake},
         {"newer", act_newer},
         {"double-free", act_double_free},
+        {"numbers", act_numbers},
+        {"fresh", act_fresh},
     };
     MUST(argc >= 3);
     arguments = argv;

@@ -73,6 +73,90 @@ static void test_overrun_seen_by_the_kernel(void **state)
     }
 }
 
+/* What the health check says of `what` (see probe.c); the number of records. */
+static size_t health_of(const char *what, const char *const *environment, struct cap_health *out)
+{
+    struct kit_run run;
+    struct kit_capture capture;
+    kit_run(&run, "dlsym", "numbers", what, environment);
+    assert_true(kit_ok(&run));
+    assert_true(kit_read(&run, "out", &capture));
+    size_t count = kit_count(&capture, CAP_HEALTH);
+    if (count)
+        memcpy(out, kit_nth(&capture, CAP_HEALTH, 0), sizeof *out);
+    if (count) { /* the launch in the middle, and its memory */
+        assert_int_equal(out->launch, ((const struct cap_launch *)kit_nth(&capture, CAP_LAUNCH, 1))->head.seq);
+        assert_int_equal(out->allocation, ((const struct cap_alloc *)kit_nth(&capture, CAP_ALLOC, 0))->id);
+    }
+    const struct cap_health_checked *c;
+    uint32_t launches = 0;
+    for (size_t i = 0; (c = kit_nth(&capture, CAP_HEALTH_CHECKED, i)); i++)
+        launches += c->launches;
+    assert_int_equal(launches, strcmp(environment[2], "OPSDEBUG_HEALTH=off") == 0 ? 0 : 3);
+    kit_free(&capture);
+    kit_remove(&run);
+    return count;
+}
+
+static void test_health_of_outputs(void **state)
+{
+    static const char *const presets[] = {"OPSDEBUG_PRESET=watch", "OPSDEBUG_PRESET=check", "OPSDEBUG_PRESET=deep"};
+    static const char *const depths[] = {"OPSDEBUG_HEALTH=sample", "OPSDEBUG_HEALTH=full"};
+    struct cap_health h;
+    for (int i = 0; i < 3 && softgpu_is_there(); i++)
+        for (int depth = 0; depth < 2; depth++) {
+            const char *const environment[] = {ON_SOFTGPU, presets[i], depths[depth], NULL};
+            assert_int_equal(health_of("nan", environment, &h), 1);
+            assert_true(h.nan == 1024 && h.inf == 0 && h.over == 0 && h.words == 65536 && h.first == 0);
+            assert_int_equal(h.flags, CAP_HEALTH_FULL);
+            assert_int_equal(h.type, CAP_HEALTH_F32);
+            assert_int_equal(health_of("inf", environment, &h), 1);
+            assert_true(h.nan == 0 && h.inf == 1024 && h.over == 0);
+            assert_int_equal(health_of("large", environment, &h), 1);
+            assert_true(h.nan == 0 && h.inf == 0 && h.over == 1024);
+            assert_int_equal(health_of("finite", environment, &h), 0);
+            assert_int_equal(health_of("integers", environment, &h), 0);
+            assert_int_equal(health_of("before", environment, &h), 0);
+        }
+}
+
+static void test_health_can_be_switched_off_and_told_what_is_large(void **state)
+{
+    const char *const off[] = {ON_SOFTGPU, "OPSDEBUG_PRESET=deep", "OPSDEBUG_HEALTH=off", NULL};
+    const char *const low[] = {ON_SOFTGPU, "OPSDEBUG_PRESET=deep", "OPSDEBUG_HEALTH_THRESHOLD=1e5", NULL};
+    const char *const high[] = {ON_SOFTGPU, "OPSDEBUG_PRESET=deep", "OPSDEBUG_HEALTH_THRESHOLD=2e38", NULL};
+    struct cap_health h;
+    if (!softgpu_is_there())
+        return;
+    assert_int_equal(health_of("nan", off, &h), 0);
+    assert_int_equal(health_of("large", low, &h), 1);
+    assert_true(h.threshold == 1e5f);
+    assert_int_equal(health_of("large", high, &h), 0);
+}
+
+static void check_fresh(const char *const *environment, int status)
+{
+    struct kit_run run;
+    kit_run(&run, "dlsym", "fresh", "fffbfffb", environment);
+    assert_true(WIFEXITED(run.status) && WEXITSTATUS(run.status) == status);
+    assert_string_equal(run.output, "");
+    kit_remove(&run);
+}
+
+static void test_new_memory_is_poisoned(void **state)
+{
+    for (int softgpu = softgpu_is_there(); softgpu >= 0; softgpu--) {
+        const char *device = softgpu ? ON_SOFTGPU : "STUB=1";
+        const char *const deep[] = {device, "OPSDEBUG_PRESET=deep", NULL}, *const check[] = {device, NULL};
+        const char *const off[] = {device, "OPSDEBUG_PRESET=deep", "OPSDEBUG_POISON=off", NULL};
+        const char *const on[] = {device, "OPSDEBUG_POISON=on", NULL};
+        check_fresh(deep, 3);
+        check_fresh(on, 3);
+        check_fresh(check, 0);
+        check_fresh(off, 0);
+    }
+}
+
 static void test_no_sentinels_when_switched_off(void **state)
 {
     const char *const environment[] = {"OPSDEBUG_SENTINELS=off", NULL};
@@ -223,6 +307,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_overrun_seen_by_copies),
         cmocka_unit_test(test_overrun_seen_by_the_kernel),
+        cmocka_unit_test(test_health_of_outputs),
+        cmocka_unit_test(test_health_can_be_switched_off_and_told_what_is_large),
+        cmocka_unit_test(test_new_memory_is_poisoned),
         cmocka_unit_test(test_no_sentinels_when_switched_off),
         cmocka_unit_test(test_redzones_are_not_seen_by_the_program),
         cmocka_unit_test(test_freed_memory_is_held_back),

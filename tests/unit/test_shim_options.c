@@ -40,9 +40,10 @@ void shim_note(int kind, const char *format, ...)
 
 static int clear(void **state)
 {
-    static const char *const names[] = {"OUT",       "PRESET",          "SENTINELS",   "CHECK",  "CHECK_BATCH",
-                                        "SNAPSHOTS", "SNAPSHOT_BUDGET", "QUARANTINE",  "STACKS", "TIMES",
-                                        "KERNEL",    "LAUNCH_SKIP",     "LAUNCH_COUNT"};
+    static const char *const names[] = {"OUT",          "PRESET",    "SENTINELS",       "CHECK",
+                                        "CHECK_BATCH",  "SNAPSHOTS", "SNAPSHOT_BUDGET", "QUARANTINE",
+                                        "STACKS",       "TIMES",     "KERNEL",          "LAUNCH_SKIP",
+                                        "LAUNCH_COUNT", "POISON",    "HEALTH",          "HEALTH_THRESHOLD"};
     char variable[64];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         snprintf(variable, sizeof variable, "OPSDEBUG_%s", names[i]);
@@ -63,10 +64,11 @@ static void test_options_defaults(void **state)
     assert_int_equal(options.snapshots_first, 2);
     assert_int_equal(options.snapshot_budget, 256 << 20);
     assert_int_equal(options.launch_count, UINT64_MAX);
-    assert_true(options.stacks && options.times && !options.kernel_filter);
+    assert_true(options.stacks && options.times && !options.kernel_filter && !options.poison);
+    assert_int_equal(options.health, HEALTH_SAMPLE);
     assert_string_equal(options.out, "");
     options_record();
-    assert_int_equal(options_written, 13);
+    assert_int_equal(options_written, 16);
     assert_string_equal(last_note, "");
 }
 
@@ -82,6 +84,7 @@ static void test_options_preset_and_override(void **state)
     assert_int_equal(options.snapshots_first, 7);
     assert_int_equal(options.snapshot_budget, 3072);
     assert_false(options.stacks);
+    assert_true(options.poison);
     setenv("OPSDEBUG_PRESET", "watch", 1);
     unsetenv("OPSDEBUG_SNAPSHOTS");
     options_read();
@@ -102,6 +105,10 @@ static void test_options_bad_values_keep_the_default(void **state)
         {"OPSDEBUG_TIMES", "maybe"},
         {"OPSDEBUG_KERNEL", "("},
         {"OPSDEBUG_SNAPSHOT_BUDGET", "5 M"},
+        {"OPSDEBUG_POISON", "perhaps"},
+        {"OPSDEBUG_HEALTH", "on"},
+        {"OPSDEBUG_HEALTH_THRESHOLD", "-1"},
+        {"OPSDEBUG_HEALTH_THRESHOLD", "nan"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         clear(NULL);

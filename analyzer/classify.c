@@ -28,4 +28,7 @@ void classify(const struct model *m, const struct judgements *js, struct symbols
     classify_differences(m, js, out);
     if (out->count)
         qsort(out->items, out->count, sizeof *out->items, by_launch);
+    for (size_t i = 0; i < out->count; i++) /* the numbers are known only now */
+        if (out->items[i].launch && !out->items[i].window_last)
+            finding_next_first(&out->items[i], "ops-debug attribute %s %zu", m->capture->path, i + 1);
 }

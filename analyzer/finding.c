@@ -78,6 +78,25 @@ void finding_next(struct finding *f, const char *format, ...)
     f->next[f->next_count++] = text;
 }
 
+void finding_next_first(struct finding *f, const char *format, ...)
+{
+    va_list args;
+    char *text;
+    va_start(args, format);
+    int n = vasprintf(&text, format, args);
+    va_end(args);
+    char **more = n < 0 ? NULL : realloc((void *)f->next, (f->next_count + 1) * sizeof *more);
+    if (!more) {
+        if (n >= 0)
+            free(text);
+        return;
+    }
+    f->next = more;
+    memmove((void *)(more + 1), (void *)more, f->next_count * sizeof *more);
+    more[0] = text;
+    f->next_count++;
+}
+
 void finding_summary(struct finding *f, const char *format, ...)
 {
     va_list args;

@@ -58,6 +58,8 @@ size_t findings_add(struct findings *findings, enum finding_class class, double 
 void finding_evidence(struct finding *finding, const char *kind, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void finding_next(struct finding *finding, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Before the others. */
+void finding_next_first(struct finding *finding, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void finding_summary(struct finding *finding, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Once per launch; the first one becomes the finding's own when it has none. */
 void finding_launch(struct finding *finding, size_t launch);

@@ -64,7 +64,7 @@ bool judgements_merge(struct judgements *to, struct judgements *from)
     return all != NULL;
 }
 
-static void clear_access(struct judgement_access *a)
+void judgement_access_clear(struct judgement_access *a)
 {
     for (size_t i = 0; i < a->frame_count; i++) {
         free(a->frames[i].file);
@@ -77,13 +77,13 @@ void judgement_clear(struct judgement *j)
     for (size_t i = 0; i < j->fault_count; i++) {
         free(j->faults[i].detail);
         free(j->faults[i].space);
-        clear_access(&j->faults[i].access);
-        clear_access(&j->faults[i].other);
+        judgement_access_clear(&j->faults[i].access);
+        judgement_access_clear(&j->faults[i].other);
     }
     free(j->faults);
     free(j->differences);
     for (size_t i = 0; i < j->number_count; i++)
-        clear_access(&j->numbers[i].access);
+        judgement_access_clear(&j->numbers[i].access);
     free(j->numbers);
     free(j->numbers_reason);
     free(j->reason);

@@ -133,6 +133,7 @@ struct judgement *judgements_find(const struct judgements *judgements, size_t la
 /* Moves into `to` what `from` has and `to` has not, in order; empties `from`. False: no memory, `to` is as it was. */
 bool judgements_merge(struct judgements *to, struct judgements *from);
 void judgement_clear(struct judgement *judgement);
+void judgement_access_clear(struct judgement_access *access); /* frees its strings */
 void judgements_free(struct judgements *judgements);
 
 #endif

@@ -85,6 +85,8 @@ enum status options_parse(const char *command, int argc, char **argv, struct opt
         }
         if (!only_arguments && (strcmp(word, "-v") == 0 || strcmp(word, "-h") == 0))
             word = word[1] == 'v' ? "--verbose" : "--help";
+        if (!only_arguments && strcmp(word, "-o") == 0)
+            word = "--output";
         if (only_arguments || word[0] != '-' || word[1] == '\0') {
             if (out->argument_count == sizeof out->arguments / sizeof *out->arguments)
                 return diag_set(diag, STATUS_BAD_INPUT, command, -1, "too many arguments: '%s'", word);

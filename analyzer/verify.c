@@ -177,34 +177,48 @@ static void walk(struct verify *v, struct selection *selection, struct judgement
     }
 }
 
+enum status verify_start(struct verify *v, const struct model *m, const struct verify_options *options,
+                         struct diag *diag)
+{
+    *v = (struct verify){.model = m, .options = options};
+    v->reach = calloc(m->kernel_count + 1, sizeof *v->reach);
+    model_live_start(&v->live, m);
+    blob_cache_start(&v->blobs, m->capture, BLOB_BUDGET);
+    v->sm = m->device ? m->device->major * 10 + m->device->minor : 0;
+    v->sm_count = m->device ? m->device->sm_count : 1;
+    if (valid_bytes_start(&v->valid, m) && v->reach)
+        return STATUS_OK;
+    return diag_set(diag, STATUS_NO_MEMORY, m->capture->path, -1, "no memory");
+}
+
+void verify_end(struct verify *v)
+{
+    for (size_t i = 0; i < v->module_count; i++) {
+        reference_module_close(v->modules[i].module);
+        free(v->modules[i].detail);
+    }
+    free(v->modules);
+    verify_stains_end(v);
+    free(v->reach);
+    map_free(&v->module_index);
+    model_live_end(&v->live);
+    valid_bytes_end(&v->valid);
+    blob_cache_end(&v->blobs);
+}
+
 enum status verify_capture(const struct model *m, struct selection *selection, const struct verify_options *options,
                            struct judgements *out, struct diag *diag)
 {
-    struct verify v = {.model = m, .options = options};
+    struct verify v;
     *out = (struct judgements){.items = calloc(m->launch_count + 1, sizeof *out->items)};
-    v.reach = calloc(m->kernel_count + 1, sizeof *v.reach);
-    model_live_start(&v.live, m);
-    blob_cache_start(&v.blobs, m->capture, BLOB_BUDGET);
-    v.sm = m->device ? m->device->major * 10 + m->device->minor : 0;
-    v.sm_count = m->device ? m->device->sm_count : 1;
-    enum status status = STATUS_OK;
-    if (!valid_bytes_start(&v.valid, m) || !out->items || !v.reach)
+    enum status status = verify_start(&v, m, options, diag);
+    if (!status && !out->items)
         status = diag_set(diag, STATUS_NO_MEMORY, m->capture->path, -1, "no memory");
-    else
+    if (!status)
         walk(&v, selection, out);
     if (!status && v.live.no_memory)
         status = diag_set(diag, STATUS_NO_MEMORY, m->capture->path, -1, "no memory for the list of allocations");
-    for (size_t i = 0; i < v.module_count; i++) {
-        reference_module_close(v.modules[i].module);
-        free(v.modules[i].detail);
-    }
-    free(v.modules);
-    verify_stains_end(&v);
-    free(v.reach);
-    map_free(&v.module_index);
-    model_live_end(&v.live);
-    valid_bytes_end(&v.valid);
-    blob_cache_end(&v.blobs);
+    verify_end(&v);
     if (status)
         judgements_free(out);
     return status;

@@ -58,11 +58,20 @@ struct verify {
     size_t stain_count;
 };
 
+/* Always followed by verify_end(). The options stay the caller's. */
+enum status verify_start(struct verify *v, const struct model *model, const struct verify_options *options,
+                         struct diag *diag);
+void verify_end(struct verify *v);
+
 const struct verify_module *verify_module_of(struct verify *v, const struct model_launch *launch);
 /* Fills *j. *memory holds what the launch wrote when j->verdict is CHECKED or it ran to its end; free it in any case.
  */
 void verify_judge(struct verify *v, const struct model_launch *launch, struct judgement *j,
                   struct verify_memory *memory, bool *ran);
+/* Can the launch be run, and how? Runs it checked; *run, *memory and *result are as that leaves them. False: *j says
+ * why not. Free *memory and *result in any case. */
+bool verify_execute(struct verify *v, const struct model_launch *launch, struct reference_launch *run,
+                    struct verify_memory *memory, struct reference_result *result, struct judgement *j);
 /* Sets verdict NOT with a copy of the detail. Returns false, so that a step can end with it. */
 bool verify_not(struct judgement *j, const char *reason, const char *detail);
 /* Appends the faults of a run, with sources and in the program's terms. */

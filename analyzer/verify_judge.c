@@ -75,10 +75,14 @@ bool verify_make_memory(struct verify *v, const struct model_launch *l, bool eve
 }
 
 /* Isolated first. A kernel that follows pointers out of memory runs with everything where it was. */
-static bool execute(struct verify *v, const struct model_launch *l, struct reference_launch *run,
+bool verify_execute(struct verify *v, const struct model_launch *l, struct reference_launch *run,
                     struct verify_memory *memory, struct reference_result *result, struct judgement *j)
 {
-    const struct reference_module *module = run->module;
+    const struct reference_module *module = NULL;
+    *result = (struct reference_result){0};
+    if (!can_run(v, l, &module, j) || !verify_make_memory(v, l, false, memory, j))
+        return false;
+    verify_fill_launch(v, l, module, memory, run);
     reference_run(run, result);
     if (result->foreign) {
         reference_result_free(result);
@@ -134,15 +138,12 @@ static bool has_harm(const struct judgement *j)
 void verify_judge(struct verify *v, const struct model_launch *l, struct judgement *j, struct verify_memory *memory,
                   bool *ran)
 {
-    const struct reference_module *module = NULL;
     struct reference_launch run;
-    struct reference_result result = {0};
+    struct reference_result result;
     *ran = false;
-    if (!can_run(v, l, &module, j) || !verify_make_memory(v, l, false, memory, j))
+    if (!verify_execute(v, l, &run, memory, &result, j))
         return;
-    verify_fill_launch(v, l, module, memory, &run);
-    if (!execute(v, l, &run, memory, &result, j))
-        return;
+    const struct reference_module *module = run.module;
     if (result.reason) {
         verify_not(j, result.reason, result.diag.text);
     } else if (result.unknown_read || verify_memory_read_unknown(memory)) {

@@ -6,7 +6,7 @@
  * whose inputs are off by half a unit in the last place move less than the result is wrong. Then the place that
  * contributed most is named.
  */
-#include "analyzer/verify.h"
+#include "analyzer/shadow_run.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -14,8 +14,6 @@
 
 #include "analyzer/name.h"
 
-/* Shadows of one launch together; a shadow is eight times as large as the memory that it stands beside. */
-#define SHADOW_LIMIT (UINT64_C(4) << 30)
 enum { PERTURBED_RUNS = 2 };
 /* Inputs are one sample of what may be off; rounding happens at each of `depth` operations, and adds up like a walk. */
 #define CONDITION_SLACK 16.0
@@ -38,112 +36,6 @@ static const struct number_limit *limit_of(unsigned kind)
         [PTX_SHADOW_F32] = {1e-5, 1e-3, 0x1p-24},
     };
     return kind == PTX_SHADOW_F16 || kind == PTX_SHADOW_BF16 || kind == PTX_SHADOW_F32 ? &limits[kind] : NULL;
-}
-
-/* ---- running ---- */
-
-struct number_run {
-    struct verify_memory memory;
-    struct reference_result result;
-};
-
-static void number_run_end(struct number_run *run)
-{
-    reference_result_free(&run->result);
-    verify_memory_free(&run->memory);
-}
-
-/* Returns the coverage word of what failed, or NULL. Always followed by number_run_end(). */
-static const char *number_run(struct verify *v, const struct model_launch *l, const struct reference_launch *like,
-                              uint64_t perturbation, struct number_run *out)
-{
-    struct diag diag;
-    struct reference_launch run;
-    uint64_t total = 0;
-    *out = (struct number_run){0};
-    bool everything = like->layout == REFERENCE_AS_LAUNCHED;
-    if (verify_memory_make(&out->memory, l, &v->live, &v->valid, &v->blobs, everything, &diag))
-        return "no-memory";
-    for (size_t i = 0; i < out->memory.count; i++) {
-        struct reference_region *r = &out->memory.regions[i];
-        if (!out->memory.info[i].reached || r->flags)
-            continue;
-        total += r->bytes * sizeof *r->shadow / 2;
-        if (total > SHADOW_LIMIT)
-            return "budget";
-        r->shadow = calloc((size_t)(r->bytes + 1) / 2, sizeof *r->shadow);
-        if (!r->shadow)
-            return "no-memory";
-    }
-    verify_fill_launch(v, l, like->module, &out->memory, &run);
-    run.layout = like->layout;
-    run.seed = like->seed;
-    run.workers = 1;
-    run.shadow = true;
-    run.perturbation = perturbation;
-    reference_run(&run, &out->result);
-    return out->result.reason;
-}
-
-/* ---- elements ---- */
-
-struct element {
-    const struct ptx_shadow_value *shadow;
-    uint64_t offset;
-    double value;
-    uint32_t bytes;
-};
-
-static double half_value(uint16_t bits, bool bfloat)
-{
-    if (bfloat) {
-        uint32_t wide = (uint32_t)bits << 16;
-        float f;
-        memcpy(&f, &wide, sizeof f);
-        return (double)f;
-    }
-    int exponent = bits >> 10 & 31, mantissa = bits & 1023;
-    double magnitude = exponent == 31  ? (mantissa ? (double)NAN : (double)INFINITY)
-                       : exponent == 0 ? ldexp(mantissa, -24)
-                                       : ldexp(1024 + mantissa, exponent - 25);
-    return bits >> 15 ? -magnitude : magnitude;
-}
-
-static bool all_written(const struct reference_region *r, uint64_t offset, uint32_t bytes)
-{
-    for (uint32_t k = 0; k < bytes; k++)
-        if (!bit_get(r->written, offset + k))
-            return false;
-    return true;
-}
-
-/* The next floating-point element at or behind *cursor that the launch stored; false: there is none. */
-static bool next_element(const struct reference_region *r, uint64_t *cursor, struct element *out)
-{
-    static const uint32_t sizes[] = {
-        [PTX_SHADOW_F16] = 2, [PTX_SHADOW_BF16] = 2, [PTX_SHADOW_F32] = 4, [PTX_SHADOW_F64] = 8};
-    for (; *cursor + 2 <= r->bytes; *cursor += 2) {
-        const struct ptx_shadow_value *s = &r->shadow[*cursor / 2];
-        if (s->kind == PTX_SHADOW_NONE || s->kind > PTX_SHADOW_F64 || *cursor + sizes[s->kind] > r->bytes ||
-            !all_written(r, *cursor, sizes[s->kind]))
-            continue;
-        *out = (struct element){.shadow = s, .offset = *cursor, .bytes = sizes[s->kind]};
-        const uint8_t *at = r->host + *cursor;
-        float single;
-        uint16_t half;
-        if (s->kind == PTX_SHADOW_F64) {
-            memcpy(&out->value, at, sizeof out->value);
-        } else if (s->kind == PTX_SHADOW_F32) {
-            memcpy(&single, at, sizeof single);
-            out->value = (double)single;
-        } else {
-            memcpy(&half, at, sizeof half);
-            out->value = half_value(half, s->kind == PTX_SHADOW_BF16);
-        }
-        *cursor += out->bytes;
-        return true;
-    }
-    return false;
 }
 
 /* ---- tallies by place ---- */
@@ -208,7 +100,7 @@ static struct tally *tally_of(struct numbers *n, enum judgement_number_kind kind
     return &n->tallies[n->count++];
 }
 
-static void count_in(struct tally *t, const struct element *e, double badness)
+static void count_in(struct tally *t, const struct shadow_element *e, double badness)
 {
     if (!t)
         return;
@@ -224,7 +116,7 @@ static void count_in(struct tally *t, const struct element *e, double badness)
     }
 }
 
-static bool over_limit(const struct element *e)
+static bool over_limit(const struct shadow_element *e)
 {
     const struct number_limit *limit = limit_of(e->shadow->kind);
     double error = fabs(e->value - e->shadow->wide);
@@ -235,10 +127,10 @@ static bool over_limit(const struct element *e)
 /* Root mean square of the shadows of a region's elements. */
 static double magnitude_of(const struct reference_region *r)
 {
-    struct element e;
+    struct shadow_element e;
     double sum = 0;
     uint64_t count = 0;
-    for (uint64_t cursor = 0; next_element(r, &cursor, &e);)
+    for (uint64_t cursor = 0; shadow_next_element(r, &cursor, &e);)
         if (isfinite(e.shadow->wide)) {
             sum += e.shadow->wide * e.shadow->wide;
             count++;
@@ -247,7 +139,7 @@ static double magnitude_of(const struct reference_region *r)
 }
 
 /* Do inputs that are off by half a unit in the last place move the true result as much as the result is wrong? */
-static bool ill_conditioned(const struct element *e, size_t region, const struct number_run *perturbed)
+static bool ill_conditioned(const struct shadow_element *e, size_t region, const struct shadow_run *perturbed)
 {
     double moved = 0;
     for (int k = 0; k < PERTURBED_RUNS; k++) {
@@ -260,13 +152,13 @@ static bool ill_conditioned(const struct element *e, size_t region, const struct
 }
 
 /* NaNs are tallied, elements counted. Returns whether any element is over its limit. */
-static bool look_at_elements(struct numbers *n, const struct number_run *plain)
+static bool look_at_elements(struct numbers *n, const struct shadow_run *plain)
 {
     bool over = false;
-    struct element e;
+    struct shadow_element e;
     for (size_t i = 0; i < plain->memory.count; i++) {
         const struct reference_region *r = &plain->memory.regions[i];
-        for (uint64_t cursor = 0; r->shadow && next_element(r, &cursor, &e);) {
+        for (uint64_t cursor = 0; r->shadow && shadow_next_element(r, &cursor, &e);) {
             *(limit_of(e.shadow->kind) ? &n->judged : &n->fp64) += 1;
             if (isnan(e.value) && e.shadow->origin)
                 count_in(tally_of(n, JUDGEMENT_NUMBER_NAN, i, e.shadow->origin), &e, 0);
@@ -276,13 +168,13 @@ static bool look_at_elements(struct numbers *n, const struct number_run *plain)
     return over;
 }
 
-static void look_at_errors(struct numbers *n, const struct number_run *plain, const struct number_run *perturbed)
+static void look_at_errors(struct numbers *n, const struct shadow_run *plain, const struct shadow_run *perturbed)
 {
-    struct element e;
+    struct shadow_element e;
     for (size_t i = 0; i < plain->memory.count; i++) {
         const struct reference_region *r = &plain->memory.regions[i];
         double magnitude = r->shadow ? magnitude_of(r) : 0;
-        for (uint64_t cursor = 0; r->shadow && next_element(r, &cursor, &e);) {
+        for (uint64_t cursor = 0; r->shadow && shadow_next_element(r, &cursor, &e);) {
             double error = fabs(e.value - e.shadow->wide);
             if (over_limit(&e) && error > NOISE_ROUNDINGS * limit_of(e.shadow->kind)->rounding * magnitude &&
                 !ill_conditioned(&e, i, perturbed))
@@ -304,9 +196,9 @@ static const struct ptx_number_event *event_of(const struct reference_result *re
 
 static uint64_t elements_of(const struct reference_region *r)
 {
-    struct element e;
+    struct shadow_element e;
     uint64_t count = 0;
-    for (uint64_t cursor = 0; next_element(r, &cursor, &e);)
+    for (uint64_t cursor = 0; shadow_next_element(r, &cursor, &e);)
         count++;
     return count;
 }
@@ -326,7 +218,7 @@ static bool to_blame(const struct numbers *n, const struct tally *t, uint64_t el
     return t->ptx_line && t->error >= BLAMED_SHARE * all && (double)concerned >= CONCERNED_SHARE * (double)elements;
 }
 
-static void tell(const struct numbers *n, const struct number_run *plain, struct judgement *j)
+static void tell(const struct numbers *n, const struct shadow_run *plain, struct judgement *j)
 {
     j->numbers = calloc(n->count + 1, sizeof *j->numbers);
     for (size_t i = 0; j->numbers && i < n->count; i++) {
@@ -365,11 +257,11 @@ void verify_numbers(struct verify *v, const struct model_launch *l, const struct
                     struct judgement *j)
 {
     struct numbers n = {.module = like->module};
-    struct number_run plain, perturbed[PERTURBED_RUNS] = {0};
-    const char *reason = number_run(v, l, like, 0, &plain);
+    struct shadow_run plain, perturbed[PERTURBED_RUNS] = {0};
+    const char *reason = shadow_run_make(v, l, like, 0, &plain);
     if (!reason && look_at_elements(&n, &plain)) {
         for (int k = 0; k < PERTURBED_RUNS && !reason; k++)
-            reason = number_run(v, l, like, (uint64_t)k + 1, &perturbed[k]);
+            reason = shadow_run_make(v, l, like, (uint64_t)k + 1, &perturbed[k]);
         if (!reason)
             look_at_errors(&n, &plain, perturbed);
     }
@@ -382,7 +274,7 @@ void verify_numbers(struct verify *v, const struct model_launch *l, const struct
     j->numbers_checked = !reason;
     j->numbers_reason = reason ? strdup(reason) : NULL;
     for (int k = 0; k < PERTURBED_RUNS; k++)
-        number_run_end(&perturbed[k]);
-    number_run_end(&plain);
+        shadow_run_end(&perturbed[k]);
+    shadow_run_end(&plain);
     free(n.tallies);
 }

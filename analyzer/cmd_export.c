@@ -9,6 +9,7 @@
 #include "analyzer/npy.h"
 #include "analyzer/report.h"
 #include "analyzer/rerun.h"
+#include "common/diag.h"
 
 struct exporter {
     struct session session;

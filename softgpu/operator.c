@@ -78,8 +78,9 @@ static void copy_rows(const struct bounce *b, bool back)
 
 static void *bounce(struct softgpu_operator_state *state, struct bounce region)
 {
+    uint64_t bytes = (region.rows - 1) * region.pitch + region.row_bytes;
     struct bounce *b = malloc(sizeof *b);
-    char *copy = malloc((region.rows - 1) * region.pitch + region.row_bytes);
+    char *copy = bytes ? malloc(bytes) : NULL;
     if (!b || !copy) {
         free(copy);
         free(b);

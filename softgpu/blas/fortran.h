@@ -6,10 +6,14 @@
 #include "softgpu/blas/blas.h"
 
 enum { TYPE_COUNT = 4 };
-/* Position in such a row: S, D, C, Z; -1 for other types. */
-static inline int type_index(cudaDataType type)
+/* Position in such a row: S, D, C, Z. Other types have none and count as Z; is_blas_type() tells. */
+static inline unsigned type_index(cudaDataType type)
 {
-    return type == CUDA_R_32F ? 0 : type == CUDA_R_64F ? 1 : type == CUDA_C_32F ? 2 : type == CUDA_C_64F ? 3 : -1;
+    return type == CUDA_R_32F ? 0 : type == CUDA_R_64F ? 1 : type == CUDA_C_32F ? 2 : 3;
+}
+static inline bool is_blas_type(cudaDataType type)
+{
+    return type_index(type) < 3 || type == CUDA_C_64F;
 }
 
 static inline const char *letter_of_trans(cublasOperation_t trans)
@@ -65,12 +69,9 @@ static inline struct number number_of(cudaDataType type, double complex value)
 #define FORTRAN(routine, signature)                                                                                    \
     signature s##routine##_, d##routine##_, c##routine##_, z##routine##_;                                              \
     static signature *const routine[TYPE_COUNT] = {s##routine##_, d##routine##_, c##routine##_, z##routine##_};
-/* Where the complex routine has a name of its own, and where only the real or only the complex ones exist. */
-#define FORTRAN_REAL(routine, signature)                                                                               \
-    signature s##routine##_, d##routine##_;                                                                            \
-    static signature *const routine[TYPE_COUNT] = {s##routine##_, d##routine##_, NULL, NULL};
-#define FORTRAN_COMPLEX(routine, signature)                                                                            \
-    signature c##routine##_, z##routine##_;                                                                            \
-    static signature *const routine[TYPE_COUNT] = {NULL, NULL, c##routine##_, z##routine##_};
+/* Where the complex routine is another one: Hermitian in place of symmetric. */
+#define FORTRAN_PAIR(row, real, complex_one, signature)                                                                \
+    signature s##real##_, d##real##_, c##complex_one##_, z##complex_one##_;                                            \
+    static signature *const row[TYPE_COUNT] = {s##real##_, d##real##_, c##complex_one##_, z##complex_one##_};
 
 #endif

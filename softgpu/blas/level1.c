@@ -278,6 +278,8 @@ static void run_rotm(struct job *job)
     struct view x = {0}, y = {0};
     if (param && view_open(job, &job->a, true, job->type, &x) && view_open(job, &job->b, true, job->type, &y))
         rotate_modified(job, param, &x, &y);
+    view_close(&x, &job->a, job->type);
+    view_close(&y, &job->b, job->type);
 }
 
 static cublasStatus_t update(cublasHandle_t handle, struct job *job, int64_t n, struct strided x, struct strided y)

@@ -38,22 +38,17 @@ FORTRAN(tbsv, tb_fn)
 FORTRAN(tpmv, tp_fn)
 FORTRAN(tpsv, tp_fn)
 FORTRAN(symv, symv_fn)
-FORTRAN_COMPLEX(hemv, symv_fn)
-FORTRAN_REAL(sbmv, sbmv_fn)
-FORTRAN_COMPLEX(hbmv, sbmv_fn)
-FORTRAN_REAL(spmv, spmv_fn)
-FORTRAN_COMPLEX(hpmv, spmv_fn)
-FORTRAN_REAL(ger, ger_fn)
-FORTRAN_COMPLEX(geru, ger_fn)
-FORTRAN_COMPLEX(gerc, ger_fn)
+FORTRAN_PAIR(hemv, symv, hemv, symv_fn)
+FORTRAN_PAIR(band_mv, sbmv, hbmv, sbmv_fn)
+FORTRAN_PAIR(packed_mv, spmv, hpmv, spmv_fn)
+FORTRAN_PAIR(geru, ger, geru, ger_fn)
+FORTRAN_PAIR(gerc, ger, gerc, ger_fn)
 FORTRAN(syr, syr_fn)
-FORTRAN_COMPLEX(her, syr_fn)
-FORTRAN_REAL(spr, spr_fn)
-FORTRAN_COMPLEX(hpr, spr_fn)
+FORTRAN_PAIR(her, syr, her, syr_fn)
+FORTRAN_PAIR(packed_r, spr, hpr, spr_fn)
 FORTRAN(syr2, syr2_fn)
-FORTRAN_COMPLEX(her2, syr2_fn)
-FORTRAN_REAL(spr2, spr2_fn)
-FORTRAN_COMPLEX(hpr2, spr2_fn)
+FORTRAN_PAIR(her2, syr2, her2, syr2_fn)
+FORTRAN_PAIR(packed_r2, spr2, hpr2, spr2_fn)
 
 /* alpha and, where there is one, beta, as the routine takes them. */
 static bool scalars(struct job *job, struct number *alpha, struct number *beta, double complex *beta_value)
@@ -125,7 +120,8 @@ static void run_gemv(struct job *job)
     double complex a_value, b_value;
     if (!scalars(job, &alpha, &beta, &b_value) || !job_load_scalar(job, &job->alpha, &a_value))
         return;
-    int type = job->a.type == job->c.type ? type_index(job->type) : -1;
+    unsigned type = type_index(job->type);
+    bool mixed = !is_blas_type(job->a.type) || job->a.type != job->c.type;
     int m = (int)job->m, n = (int)job->n, lda = (int)job->a.ld, incx = (int)job->b.ld, incy = (int)job->c.ld;
     bool flawed = (job->op.flaws && (type == 0 || type == 2)) || job->op.seed;
     for (int64_t i = 0; i < job->batch; i++) {
@@ -133,7 +129,7 @@ static void run_gemv(struct job *job)
         void *y = job_write(job, &job->c, i, SHAPE_FULL);
         if (!a || !x || !y)
             return;
-        if (type < 0 || flawed) {
+        if (mixed || flawed) {
             gemv_as_product(job, a_value, b_value, a, x, y);
             continue;
         }
@@ -165,7 +161,7 @@ cublasStatus_t blas_gemv_batch(cublasHandle_t handle, const char *name, cublasOp
                                const void *alpha, const void *beta, const struct gemv_batch *b)
 {
     struct job *job;
-    cudaDataType scale = type_index(b->vector_type) >= 0 ? b->vector_type : CUDA_R_32F;
+    cudaDataType scale = is_blas_type(b->vector_type) ? b->vector_type : CUDA_R_32F;
     cublasStatus_t status = job_new(handle, name, scale, run_gemv, &job);
     if (status == CUBLAS_STATUS_SUCCESS &&
         (!valid_trans(trans) || m < 0 || n < 0 || b->lda < at_least_one(m) || !b->incx || !b->incy || b->count < 0))
@@ -236,7 +232,8 @@ cublasStatus_t blas_gbmv(cublasHandle_t handle, const char *name, cudaDataType t
 
 static void run_triangular(struct job *job)
 {
-    int type = type_index(job->type), n = (int)job->n, k = (int)job->k, lda = (int)job->a.ld, incx = (int)job->b.ld;
+    unsigned type = type_index(job->type);
+    int n = (int)job->n, k = (int)job->k, lda = (int)job->a.ld, incx = (int)job->b.ld;
     const char *u = letter_of_uplo(job->uplo), *t = letter_of_trans(job->transa), *d = letter_of_diag(job->diag);
     const void *a = job_read(job, &job->a, 0);
     void *x = job_write(job, &job->b, 0, SHAPE_FULL);
@@ -293,7 +290,8 @@ static void run_symmetric(struct job *job)
 {
     struct number alpha, beta;
     double complex b_value;
-    int type = type_index(job->type), n = (int)job->n, k = (int)job->k, lda = (int)job->a.ld;
+    unsigned type = type_index(job->type);
+    int n = (int)job->n, k = (int)job->k, lda = (int)job->a.ld;
     int incx = (int)job->b.ld, incy = (int)job->c.ld;
     const char *u = letter_of_uplo(job->uplo);
     if (!scalars(job, &alpha, &beta, &b_value))
@@ -311,10 +309,10 @@ static void run_symmetric(struct job *job)
         break;
     case SBMV:
     case HBMV:
-        (job->variant == SBMV ? sbmv : hbmv)[type](u, &n, &k, alpha.bytes, a, &lda, x, &incx, beta.bytes, y, &incy);
+        band_mv[type](u, &n, &k, alpha.bytes, a, &lda, x, &incx, beta.bytes, y, &incy);
         break;
     default:
-        (job->variant == SPMV ? spmv : hpmv)[type](u, &n, alpha.bytes, a, x, &incx, beta.bytes, y, &incy);
+        packed_mv[type](u, &n, alpha.bytes, a, x, &incx, beta.bytes, y, &incy);
     }
 }
 
@@ -351,7 +349,8 @@ static void run_rank(struct job *job)
 {
     struct number alpha, beta;
     double complex unused;
-    int type = type_index(job->type), m = (int)job->m, n = (int)job->n, lda = (int)job->c.ld;
+    unsigned type = type_index(job->type);
+    int m = (int)job->m, n = (int)job->n, lda = (int)job->c.ld;
     int incx = (int)job->a.ld, incy = (int)job->b.ld;
     bool full = job->variant == GER || job->variant == GERC;
     const char *u = letter_of_uplo(job->uplo);
@@ -363,7 +362,7 @@ static void run_rank(struct job *job)
         return;
     switch (job->variant) {
     case GER:
-        (type < 2 ? ger : geru)[type](&m, &n, alpha.bytes, x, &incx, y, &incy, a, &lda);
+        geru[type](&m, &n, alpha.bytes, x, &incx, y, &incy, a, &lda);
         break;
     case GERC:
         gerc[type](&m, &n, alpha.bytes, x, &incx, y, &incy, a, &lda);
@@ -374,14 +373,14 @@ static void run_rank(struct job *job)
         break;
     case SPR:
     case HPR:
-        (job->variant == SPR ? spr : hpr)[type](u, &n, alpha.bytes, x, &incx, a);
+        packed_r[type](u, &n, alpha.bytes, x, &incx, a);
         break;
     case SYR2:
     case HER2:
         (job->variant == SYR2 ? syr2 : her2)[type](u, &n, alpha.bytes, x, &incx, y, &incy, a, &lda);
         break;
     default:
-        (job->variant == SPR2 ? spr2 : hpr2)[type](u, &n, alpha.bytes, x, &incx, y, &incy, a);
+        packed_r2[type](u, &n, alpha.bytes, x, &incx, y, &incy, a);
     }
 }
 

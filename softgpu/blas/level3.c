@@ -14,13 +14,13 @@ typedef void syr2k_fn(const char *uplo, const char *trans, const int *n, const i
                       const int *lda, const void *b, const int *ldb, const void *beta, void *c, const int *ldc);
 
 FORTRAN(symm, symm_fn)
-FORTRAN_COMPLEX(hemm, symm_fn)
+FORTRAN_PAIR(hemm, symm, hemm, symm_fn)
 FORTRAN(trmm, tr_fn)
 FORTRAN(trsm, tr_fn)
 FORTRAN(syrk, syrk_fn)
-FORTRAN_COMPLEX(herk, syrk_fn)
+FORTRAN_PAIR(herk, syrk, herk, syrk_fn)
 FORTRAN(syr2k, syr2k_fn)
-FORTRAN_COMPLEX(her2k, syr2k_fn)
+FORTRAN_PAIR(her2k, syr2k, her2k, syr2k_fn)
 
 static cublasStatus_t finish(cublasHandle_t handle, struct job *job, cublasStatus_t status, bool empty)
 {
@@ -176,7 +176,8 @@ enum { TRIANGULAR_PRODUCT, TRIANGULAR_SOLVE };
 static void run_side(struct job *job)
 {
     double complex value;
-    int m = (int)job->m, n = (int)job->n, lda = (int)job->a.ld, ldc = (int)job->c.ld, type = type_index(job->type);
+    int m = (int)job->m, n = (int)job->n, lda = (int)job->a.ld, ldc = (int)job->c.ld;
+    unsigned type = type_index(job->type);
     if (!job_load_scalar(job, &job->alpha, &value))
         return;
     struct number alpha = number_of(job->type, value);
@@ -281,7 +282,8 @@ static void run_rank_kx(struct job *job, double complex alpha, double complex be
 static void run_rank_k(struct job *job)
 {
     double complex alpha_value, beta_value;
-    int type = type_index(job->type), n = (int)job->n, k = (int)job->k;
+    unsigned type = type_index(job->type);
+    int n = (int)job->n, k = (int)job->k;
     int lda = (int)job->a.ld, ldb = (int)job->b.ld, ldc = (int)job->c.ld;
     const char *u = letter_of_uplo(job->uplo), *t = letter_of_trans(job->transa);
     if (!job_load_scalar(job, &job->alpha, &alpha_value) || !job_load_scalar(job, &job->beta, &beta_value))

@@ -44,7 +44,8 @@ static void run_rotation(struct job *job)
         if (!at[i])
             return;
     }
-    compute(job->type, job->variant != 0, at);
+    if (at[0] && at[1] && at[2] && at[3])
+        compute(job->type, job->variant != 0, at);
 }
 
 static cublasStatus_t submit(cublasHandle_t handle, const char *name, cudaDataType type, const struct rotation *given,

@@ -61,3 +61,5 @@ $(B)/programs/plain: $(B)/programs/obj/plain/plain.o
 	$(call say,LD,$@) $(CC) -o $@ $< -lpthread -ldl
 
 -include $(shell find $(B)/programs/obj -name '*.d' 2>/dev/null)
+
+-include tests/programs/blas/build.mk

@@ -1,5 +1,6 @@
 /* libcublas: handles, errors, products in all types, order in streams, pointer modes, math modes, flaws. */
 #include <dlfcn.h>
+#include <pthread.h>
 
 #include "tests/unit/blas_kit.h"
 
@@ -291,6 +292,88 @@ static void test_device_pointer_mode(void **state)
     array_free(&s);
 }
 
+enum { THREADS = 3, ROUNDS = 20, SIDE = 48 };
+
+/* One thread with a handle and a stream of its own; `failed` is set when a result differs from the first. */
+struct worker {
+    pthread_t thread;
+    CUcontext context;
+    bool failed;
+};
+
+static void *work(void *argument)
+{
+    struct worker *w = argument;
+    static const float one = 1, zero = 0;
+    float in[SIDE * SIDE];
+    uint32_t first[SIDE * SIDE], again[SIDE * SIDE];
+    cublasHandle_t h;
+    CUstream stream;
+    CUdeviceptr d;
+    for (int i = 0; i < SIDE * SIDE; i++)
+        in[i] = (float)(i * 7 % 31) / 31;
+    w->failed = cuCtxSetCurrent(w->context) || cublasCreate_v2(&h) || cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) ||
+                cublasSetStream_v2(h, stream) || cuMemAlloc_v2(&d, 2 * sizeof in) || cuMemcpyHtoD_v2(d, in, sizeof in);
+    if (w->failed)
+        return NULL;
+    float *a = (float *)(uintptr_t)d, *c = a + SIDE * SIDE;
+    for (int round = 0; round < ROUNDS && !w->failed; round++) {
+        uint32_t *to = round ? again : first;
+        w->failed =
+            cublasSgemm_v2(h, CUBLAS_OP_N, CUBLAS_OP_T, SIDE, SIDE, SIDE, &one, a, SIDE, a, SIDE, &zero, c, SIDE) ||
+            cuMemcpyDtoHAsync_v2(to, d + sizeof in, sizeof in, stream) || cuStreamSynchronize(stream) ||
+            (round && memcmp(first, again, sizeof in) != 0);
+    }
+    if (cublasDestroy_v2(h) || cuStreamDestroy_v2(stream) || cuMemFree_v2(d))
+        w->failed = true;
+    return NULL;
+}
+
+static void test_threads_with_handles_of_their_own(void **state)
+{
+    struct worker workers[THREADS] = {0};
+    for (int i = 0; i < THREADS; i++) {
+        ok(cuCtxGetCurrent(&workers[i].context));
+        assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(workers[i].thread, NULL);
+    for (int i = 0; i < THREADS; i++)
+        assert_false(workers[i].failed);
+}
+
+/* A vector and a matrix over the border of two physical pieces that are mapped side by side. */
+static void test_memory_in_pieces(void **state)
+{
+    enum { PIECE = 2 << 20, COUNT = 64 };
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    CUmemAccessDesc access = {.location = prop.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUmemGenericAllocationHandle pieces[2];
+    CUdeviceptr d;
+    float host[COUNT], two = 2, sum = 0;
+    ok(cuMemAddressReserve(&d, 2 * PIECE, 0, 0, 0));
+    for (int i = 0; i < 2; i++)
+        ok(cuMemCreate(&pieces[i], PIECE, &prop, 0));
+    ok(cuMemMap(d, PIECE, 0, pieces[1], 0));
+    ok(cuMemMap(d + PIECE, PIECE, 0, pieces[0], 0));
+    ok(cuMemSetAccess(d, 2 * PIECE, &access, 1));
+    for (int i = 0; i < COUNT; i++)
+        host[i] = (float)i;
+    CUdeviceptr at = d + PIECE - sizeof host / 2;
+    ok(cuMemcpyHtoD_v2(at, host, sizeof host));
+    succeeds(cublasSscal_v2(handle, COUNT / 2, &two, (float *)(uintptr_t)at, 2));
+    succeeds(cublasSasum_v2(handle, COUNT, (float *)(uintptr_t)at, 1, &sum));
+    ok(cuMemcpyDtoH_v2(host, at, sizeof host));
+    for (int i = 0; i < COUNT; i++)
+        assert_true(host[i] == (float)(i % 2 ? i : 2 * i));
+    assert_true(sum == 63 * 32 + 62 * 16);
+    ok(cuMemUnmap(d, 2 * PIECE));
+    for (int i = 0; i < 2; i++)
+        ok(cuMemRelease(pieces[i]));
+    ok(cuMemAddressFree(d, 2 * PIECE));
+}
+
 static void test_transfers(void **state)
 {
     float matrix[12], back[12] = {0}, vector[3] = {0};
@@ -398,6 +481,8 @@ int main(void)
         cmocka_unit_test(test_grouped_and_64_bit),
         cmocka_unit_test(test_stream_order),
         cmocka_unit_test(test_device_pointer_mode),
+        cmocka_unit_test(test_threads_with_handles_of_their_own),
+        cmocka_unit_test(test_memory_in_pieces),
         cmocka_unit_test(test_transfers),
         cmocka_unit_test(test_math_modes),
         cmocka_unit_test(test_flaws),

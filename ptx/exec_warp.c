@@ -218,22 +218,37 @@ static void perform(struct meeting *m)
         check_warp_sync(m->block, m->lanes);
 }
 
-bool warp_arrive(struct block *b, struct thread *t)
+/* Whether every lane of `wanted` that has not ended has come to the same meeting as `t`. Lanes run in ascending order, so
+ * the one that is missing is found soonest from above. */
+static bool all_there(const struct block *b, const struct thread *t, uint32_t wanted)
 {
-    struct meeting m = {.block = b, .in = instruction(t)};
     uint32_t first = t->warp * WARP;
-    uint32_t wanted = t->wait_mask | 1u << t->lane; /* a lane outside its own mask is undefined: it meets alone */
-    /* Lanes run in ascending order, so the one that is missing is found soonest from above. */
     for (uint32_t lane = WARP; lane-- > 0;) {
         if (!(wanted >> lane & 1) || first + lane >= b->thread_count)
             continue;
-        struct thread *other = &b->threads[first + lane];
+        const struct thread *other = &b->threads[first + lane];
         if (other->state == THREAD_DONE)
             continue;
-        if (other->state != THREAD_WARP || other->wait_mask != t->wait_mask || instruction(other)->op != m.in->op)
+        if (other->state != THREAD_WARP || other->wait_mask != t->wait_mask ||
+            instruction(other)->op != instruction(t)->op)
             return false;
-        m.lanes[lane] = other;
-        m.mask |= 1u << lane;
+    }
+    return true;
+}
+
+bool warp_arrive(struct block *b, struct thread *t)
+{
+    uint32_t first = t->warp * WARP;
+    uint32_t wanted = t->wait_mask | 1u << t->lane; /* a lane outside its own mask is undefined: it meets alone */
+    if (!all_there(b, t, wanted))
+        return false;
+    struct meeting m = {.block = b, .in = instruction(t)};
+    for (uint32_t lane = 0; lane < WARP && first + lane < b->thread_count; lane++) {
+        struct thread *member = &b->threads[first + lane];
+        if ((wanted >> lane & 1) && member->state != THREAD_DONE) {
+            m.lanes[lane] = member;
+            m.mask |= 1u << lane;
+        }
     }
     perform(&m);
     return true;

@@ -218,8 +218,8 @@ static void perform(struct meeting *m)
         check_warp_sync(m->block, m->lanes);
 }
 
-/* Whether every lane of `wanted` that has not ended has come to the same meeting as `t`. Lanes run in ascending order, so
- * the one that is missing is found soonest from above. */
+/* Whether every lane of `wanted` that has not ended has come to the same meeting as `t`. Lanes run in ascending order,
+ * so the one that is missing is found soonest from above. */
 static bool all_there(const struct block *b, const struct thread *t, uint32_t wanted)
 {
     uint32_t first = t->warp * WARP;

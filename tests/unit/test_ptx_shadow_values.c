@@ -153,6 +153,15 @@ static const struct {
      "ld.v2.f32 {%f7, %f0}, [%x6];",
      op_same, -4, 4},
     {"st.global.f32 [%x4], %f4; ld.global.f32 %f0, [%x4];", op_same, -4, 4},
+    {".shared .align 4 .b32 s[1]; st.global.f32 [%x4], %f4; cp.async.ca.shared.global [s], [%x4], 4; "
+     "cp.async.wait_all; "
+     "ld.shared.f32 %f0, [s];",
+     op_same, -4, 4},
+    {".shared .align 8 .b32 s[2]; mov.u32 %r1, s; cvt.u64.u32 %x5, %r1; cvta.shared.u64 %x5, %x5; st.f32 [%x5+4], %f4; "
+     "ld.shared.v2.f32 {%f7, %f0}, [s];",
+     op_same, -4, 4},
+    {".local .align 8 .b32 l[2]; mov.b64 %x5, {%f5, %f4}; st.local.b64 [l], %x5; ld.local.f32 %f0, [l+4];", op_same, -4,
+     4},
     {"st.global.f32 [%x4], %f5; atom.global.exch.b32 %r1, [%x4], %f4; ld.global.f32 %f0, [%x4];", op_same, -4, 4},
     {"st.global.f32 [%x4], %f4; atom.global.exch.b32 %f0, [%x4], %f5;", op_same, -4, 4},
     {"st.global.f32 [%x4], %f5; atom.global.add.f32 %f7, [%x4], %f4; ld.global.f32 %f0, [%x4];", op_add, -4, 4},
@@ -251,6 +260,9 @@ static void test_half_precision(void **state)
         {"st.global.b16 [%x4], %h5; st.global.b16 [%x4+2], %h4; ld.global.b32 %r1, [%x4]; neg.f16x2 %r1, %r1; mov.b32 "
          "{%h0, %h1}, %r1; cvt.f32.f16 %f0, %h1;",
          op_neg},
+        {"mov.b32 %r1, {%h5, %h4}; st.global.b32 [%x4], %r1; atom.global.add.noftz.f16x2 %r2, [%x4], %r1; "
+         "ld.global.b16 %h0, [%x4+2]; mov.b32 {%h1, %h2}, %r2; sub.f16 %h0, %h0, %h2; cvt.f32.f16 %f0, %h0;",
+         op_same},
     };
     for (size_t i = 0; i < sizeof halves / sizeof *halves; i++) {
         struct kit k;

@@ -2,6 +2,7 @@
 
 #include "shim/capture_write.h"
 #include "shim/health.h"
+#include "shim/sentinel.h"
 #include "shim/stack.h"
 #include "shim/track.h"
 
@@ -34,8 +35,11 @@ void copy_before(const struct call *call, CUstream stream, bool asynchronous)
         health_before_sync(tracked);
 }
 
-void copy_done(struct cap_copy *record, const struct call *call, CUresult result)
+void copy_done(struct cap_copy *record, const struct call *call, CUresult result, const struct cap_copy *facts,
+               CUstream stream)
 {
+    if (result == CUDA_SUCCESS && facts->kind != CAP_COPY_DTOH)
+        sentinel_after_write(track_stream(stream, per_thread(call), false), call->seq);
     if (record) {
         __atomic_store_n(&record->call_ns, call_real_ns(call), __ATOMIC_RELAXED);
         __atomic_store_n(&record->result, (int32_t)result, __ATOMIC_RELAXED);

@@ -43,19 +43,22 @@ uint64_t damage_clean_bound(const struct tracked_stream *stream, uint64_t upto)
     for (const struct tracked_stream *s = track_first_stream(); s; s = s->next) {
         uint64_t done = __atomic_load_n(&s->done_seq, __ATOMIC_RELAXED);
         if (s != stream && s->context == stream->context && !s->gone &&
-            __atomic_load_n(&s->last_launch, __ATOMIC_RELAXED) > done && done < bound)
+            __atomic_load_n(&s->last_work, __ATOMIC_RELAXED) > done && done < bound)
             bound = done;
     }
     return bound;
 }
 
-/* Work of other streams that was launched after the look may have been the one that did it. */
+/* Work of other streams that was enqueued after the look may have been the one that did it. */
 static uint64_t seen_bound(const struct check_slot *slot)
 {
-    for (const struct tracked_stream *s = track_first_stream(); s; s = s->next)
-        if (s->id != slot->stream && __atomic_load_n(&s->last_launch, __ATOMIC_RELAXED) > slot->upto_seq)
-            return capture_next_seq();
-    return slot->upto_seq;
+    uint64_t bound = slot->upto_seq;
+    for (const struct tracked_stream *s = track_first_stream(); s; s = s->next) {
+        uint64_t last = __atomic_load_n(&s->last_work, __ATOMIC_RELAXED);
+        if (s->id != slot->stream && last >= bound)
+            bound = last + 1;
+    }
+    return bound;
 }
 
 static void write_look(uint64_t damage, const struct check_subject *subject, const struct check_slot *slot)

@@ -77,6 +77,8 @@ void health_after_event(CUresult result)
 void health_poll(void)
 {
     static __thread unsigned calls __attribute__((tls_model("initial-exec")));
+    if (options.check == CHECK_LAUNCH) /* the sooner, the narrower the window of a damage */
+        sentinel_harvest();
     if (++calls % POLL_EVERY)
         return;
     sentinel_harvest();

@@ -76,7 +76,7 @@ void launch_before(struct launch *launch, struct call *call, const struct launch
     if (!launch->record || launch->capturing)
         return;
     enum snapshot_choice choice =
-        snapshot_choose(launch->kernel, launch->config, launch->own_work ? launch->stream : NULL);
+        snapshot_choose(launch->kernel, launch->config, request->chained ? NULL : launch->stream, !launch->own_work);
     if (choice == SNAPSHOT_OVER_BUDGET)
         add_flag(launch, CAP_LAUNCH_BUDGET);
     if (choice == SNAPSHOT_TAKE) {

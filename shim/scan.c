@@ -256,7 +256,7 @@ static void report(const struct scan_slot *slot, unsigned i, bool propagated)
     record->offset = slot->subjects[i].offset;
     record->bytes = (uint64_t)e->words * 4;
     record->first = record->offset + (uint64_t)look->first * 4;
-    record->words = look == &e->full ? e->full_words : look->looked;
+    record->words = look->looked;
     record->nan = look->nan;
     record->inf = look->inf;
     record->over = look->over;

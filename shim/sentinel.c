@@ -157,6 +157,7 @@ static bool look(struct device_work *work, struct tracked_stream *stream, uint32
             slot->upto_seq = upto;
             slot->clean_seq = clean;
             slot->stream = stream->id;
+            slot->from = stream;
             slot->stream_clean_seq = before;
         }
         if (c.found[i].head)
@@ -184,31 +185,45 @@ static bool can_look(const struct tracked_stream *stream, struct device_work **w
            device_stream_free(stream);
 }
 
+/* `due`: so many launches make a look worth while; 0: anything does. */
 static void look_if_due(struct tracked_stream *stream, uint32_t due)
 {
     struct device_work *work;
-    uint32_t open = __atomic_load_n(&stream->launches_unchecked, __ATOMIC_RELAXED);
-    if (!open || open < due || !can_look(stream, &work))
+    uint32_t launches = __atomic_load_n(&stream->launches_unchecked, __ATOMIC_RELAXED);
+    uint32_t writes = __atomic_load_n(&stream->writes_unchecked, __ATOMIC_RELAXED);
+    if (!(launches || writes) || launches < due || !can_look(stream, &work))
         return;
-    if (look(work, stream, 0))
-        __atomic_fetch_sub(&stream->launches_unchecked, open, __ATOMIC_RELAXED);
+    if (look(work, stream, 0)) {
+        __atomic_fetch_sub(&stream->launches_unchecked, launches, __ATOMIC_RELAXED);
+        __atomic_fetch_sub(&stream->writes_unchecked, writes, __ATOMIC_RELAXED);
+    }
 }
 
 void sentinel_after_launch(struct tracked_stream *stream, uint64_t seq)
 {
-    __atomic_store_n(&stream->last_launch, seq, __ATOMIC_RELAXED);
+    __atomic_store_n(&stream->last_work, seq, __ATOMIC_RELAXED);
     __atomic_fetch_add(&stream->launches_unchecked, 1, __ATOMIC_RELAXED);
     if (options.check == CHECK_LAUNCH)
-        look_if_due(stream, 1);
+        look_if_due(stream, 0);
     else if (options.check == CHECK_BATCH)
         look_if_due(stream, (uint32_t)options.check_batch);
+}
+
+void sentinel_after_write(struct tracked_stream *stream, uint64_t seq)
+{
+    if (!stream || options.sentinels == SENTINELS_OFF)
+        return;
+    __atomic_store_n(&stream->last_work, seq, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&stream->writes_unchecked, 1, __ATOMIC_RELAXED);
+    if (options.check == CHECK_LAUNCH)
+        look_if_due(stream, 0);
 }
 
 static void look_everywhere(const struct tracked_context *context)
 {
     for (struct tracked_stream *s = track_first_stream(); s; s = s->next)
         if (s->context == context && track_stream_reachable(s))
-            look_if_due(s, 1);
+            look_if_due(s, 0);
 }
 
 void sentinel_before_sync(struct tracked_stream *stream)
@@ -216,7 +231,7 @@ void sentinel_before_sync(struct tracked_stream *stream)
     if (options.check < CHECK_SYNC)
         return;
     if (stream)
-        look_if_due(stream, 1);
+        look_if_due(stream, 0);
     else
         look_everywhere(track_current_context());
 }
@@ -233,6 +248,9 @@ static void read_slot(struct check_slot *slot)
     for (uint32_t i = 0; i < slot->count; i++)
         alloc_table_set_clean(slot->subjects[i].address, slot->entries[i].id, slot->clean_seq);
     damage_checked(slot->upto_seq, slot->count, damaged);
+    /* The look came after all of its stream's work before it: that is complete, too. */
+    if (__atomic_load_n(&slot->from->done_seq, __ATOMIC_RELAXED) < slot->upto_seq)
+        __atomic_store_n(&slot->from->done_seq, slot->upto_seq, __ATOMIC_RELAXED);
 }
 
 /* Takes in what is complete; the number of slots that are not, or not yet. */
@@ -278,7 +296,8 @@ void sentinel_before_free(const struct allocation *a, struct tracked_stream *str
         return;
     if (stream) { /* in its order, nobody waits */
         if (options.check >= CHECK_SYNC && can_look(stream, &work) &&
-            __atomic_load_n(&stream->launches_unchecked, __ATOMIC_RELAXED))
+            (__atomic_load_n(&stream->launches_unchecked, __ATOMIC_RELAXED) ||
+             __atomic_load_n(&stream->writes_unchecked, __ATOMIC_RELAXED)))
             look(work, stream, a->id);
     } else {
         struct tracked_context *context = track_current_context();

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "shim/hooks.h"
+#include "shim/track.h"
 
 enum {
     SLOTS_PER_GROUP = 16,
@@ -49,6 +49,7 @@ struct check_slot {
     uint64_t stream_clean_seq; /* upto_seq of the look before this one in the same stream */
     uint64_t clean_seq;        /* what an intact redzone is known to be clean up to */
     uint32_t stream;
+    struct tracked_stream *from; /* NULL: a look by copies */
     struct check_entry *entries; /* mapped host memory */
     CUdeviceptr device;
     struct check_subject subjects[CHECK_ENTRIES];

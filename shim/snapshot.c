@@ -16,6 +16,10 @@
 #include "shim/shim.h"
 #include "shim/staging.h"
 
+enum {
+    PAIR_PATIENCE = 64
+}; /* launches of a kernel and shape, all between timing events, until it gets its snapshots there */
+
 struct batch;
 struct item {
     struct blob_job job; /* first: the blob helper gives it back */
@@ -38,18 +42,38 @@ static struct map counts;       /* (kernel, config) to launches that had snapsho
 static uint64_t bytes_taken;    /* atomic, against the budget */
 static uint64_t matching;       /* atomic: launches that pass the filter */
 
-static bool within_counts(const struct tracked_kernel *kernel, uint32_t config)
+static bool within_counts(const struct tracked_kernel *kernel, uint32_t config, bool must_wait)
 {
-    if (options.snapshots_first == UINT64_MAX)
+    if (options.snapshots_first == UINT64_MAX && !must_wait)
         return true;
+    /* Low half: launches with snapshots; high half: launches that had to go without. */
     uint64_t key = (uint64_t)kernel->id << 32 | config, count = 0;
     pthread_mutex_lock(&lock);
     map_get(&counts, key, &count);
-    bool ok = count < options.snapshots_first;
-    if (ok)
+    bool ok = (uint32_t)count < options.snapshots_first;
+    if (ok && must_wait && count >> 32 < PAIR_PATIENCE) {
+        map_put(&counts, key, count + ((uint64_t)1 << 32));
+        ok = false;
+    } else if (ok && (uint32_t)count < UINT32_MAX)
         map_put(&counts, key, count + 1);
     pthread_mutex_unlock(&lock);
     return ok;
+}
+
+/* An autotuner measures one kernel at a time, or a few that belong together. Many different ones between two events are
+ * a program that times itself. Counts this one. */
+static bool many_kernels(struct tracked_stream *stream, const struct tracked_kernel *kernel)
+{
+    for (unsigned i = 0; i < sizeof stream->pair_kernels / sizeof *stream->pair_kernels; i++) {
+        uint32_t id = __atomic_load_n(&stream->pair_kernels[i], __ATOMIC_RELAXED);
+        if (id == kernel->id)
+            return false;
+        if (!id) {
+            __atomic_store_n(&stream->pair_kernels[i], kernel->id, __ATOMIC_RELAXED);
+            return false;
+        }
+    }
+    return true;
 }
 
 static bool take_armed(struct tracked_kernel *kernel)
@@ -61,7 +85,8 @@ static bool take_armed(struct tracked_kernel *kernel)
     return false;
 }
 
-enum snapshot_choice snapshot_choose(struct tracked_kernel *kernel, uint32_t config, struct tracked_stream *stream)
+enum snapshot_choice snapshot_choose(struct tracked_kernel *kernel, uint32_t config, struct tracked_stream *stream,
+                                     bool in_pair)
 {
     if (!kernel->matches || !shim_device_usable() || blob_broken())
         return SNAPSHOT_NONE;
@@ -69,7 +94,8 @@ enum snapshot_choice snapshot_choose(struct tracked_kernel *kernel, uint32_t con
     if (number < options.launch_skip || number - options.launch_skip >= options.launch_count || !stream ||
         !device_work(stream->context))
         return SNAPSHOT_NONE;
-    if (!take_armed(kernel) && !within_counts(kernel, config))
+    bool must_wait = in_pair && !many_kernels(stream, kernel);
+    if ((must_wait || !take_armed(kernel)) && !within_counts(kernel, config, must_wait))
         return SNAPSHOT_NONE;
     return __atomic_load_n(&bytes_taken, __ATOMIC_RELAXED) < options.snapshot_budget ? SNAPSHOT_TAKE
                                                                                      : SNAPSHOT_OVER_BUDGET;

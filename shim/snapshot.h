@@ -19,8 +19,11 @@ struct snapshot_result {
     bool left_out; /* something was not copied: budget or memory */
 };
 
-/* Whether this launch (which is counted here) gets snapshots. `stream` NULL: nothing may be enqueued now. */
-enum snapshot_choice snapshot_choose(struct tracked_kernel *kernel, uint32_t config, struct tracked_stream *stream);
+/* Whether this launch (which is counted here) gets snapshots. `stream` NULL: nothing may be enqueued now. `in_pair`:
+ * the program's timing events are around it, and what is enqueued would count into its measurement; see docs/shim.md.
+ */
+enum snapshot_choice snapshot_choose(struct tracked_kernel *kernel, uint32_t config, struct tracked_stream *stream,
+                                     bool in_pair);
 struct snapshot_result snapshot_take(enum cap_snapshot_when when, uint64_t launch_seq, struct tracked_kernel *kernel,
                                      struct tracked_stream *stream, const uint8_t *arguments, uint32_t bytes);
 

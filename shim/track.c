@@ -331,6 +331,25 @@ uint32_t track_event(CUevent handle, uint32_t *flags)
     return (uint32_t)value;
 }
 
+enum { EVENT_IS_MARKER = 1u << 30 }; /* beside the flags of cuEventCreate */
+
+void track_timing_event(struct tracked_stream *stream, CUevent handle, uint32_t id, uint32_t flags)
+{
+    uint32_t open = __atomic_load_n(&stream->timing_pair, __ATOMIC_RELAXED), next = 0;
+    if (flags & (EVENT_IS_MARKER | CU_EVENT_DISABLE_TIMING))
+        return;
+    if (open == id) {
+        pthread_mutex_lock(&lock);
+        map_put(&events, (uint64_t)(uintptr_t)handle, (uint64_t)(flags | EVENT_IS_MARKER) << 32 | id);
+        pthread_mutex_unlock(&lock);
+    } else if (!open) {
+        next = id;
+        for (unsigned i = 0; i < sizeof stream->pair_kernels / sizeof *stream->pair_kernels; i++)
+            __atomic_store_n(&stream->pair_kernels[i], 0, __ATOMIC_RELAXED);
+    }
+    __atomic_store_n(&stream->timing_pair, next, __ATOMIC_RELAXED);
+}
+
 void track_event_gone(CUevent handle)
 {
     uint32_t flags, id = track_event(handle, &flags);

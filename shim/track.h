@@ -32,8 +32,10 @@ struct tracked_stream {
     struct tracked_context *context;
     bool gone;                   /* atomic */
     uint32_t launches_unchecked; /* atomic: launches since the last sentinel check was enqueued */
-    uint32_t timing_pair;        /* atomic: the program recorded the first of a pair of timing events */
-    uint64_t last_launch;        /* atomic: seq of the newest launch, 0 none */
+    uint32_t timing_pair;        /* atomic: id of the event that opened a pair of timing events, 0 none is open */
+    uint32_t pair_kernels[4];    /* kernels launched in the pair so far, 0: none; racy by nature, a hint */
+    uint32_t writes_unchecked;   /* atomic: copies and sets since then */
+    uint64_t last_work;          /* atomic: seq of the newest launch, copy or set, 0 none */
     uint64_t last_look;          /* atomic: seq of the newest look at all redzones in this stream */
     uint64_t done_seq;           /* atomic: all work before this seq is known to be complete */
     struct tracked_stream *next; /* all streams of all contexts, newest first */
@@ -82,6 +84,10 @@ bool track_stream_reachable(const struct tracked_stream *stream);
 
 uint32_t track_event_created(CUevent handle, uint32_t flags);
 uint32_t track_event(CUevent handle, uint32_t *flags); /* 0: unknown (an imported one) */
+/* The program recorded a timing event, not inside a capture: opens a pair, or closes the one that is open. An event
+ * that is recorded twice without another in between was no start of a measurement; it and its later records are
+ * ignored. */
+void track_timing_event(struct tracked_stream *stream, CUevent handle, uint32_t id, uint32_t flags);
 void track_event_gone(CUevent handle);
 
 struct tracked_module *track_module_loaded(uint64_t handle, bool library, const void *image, const char *file);

@@ -10,7 +10,8 @@
 
 struct copy_call {
     struct call call;
-    struct cap_copy *record;
+    struct cap_copy facts, *record;
+    CUstream stream;
 };
 
 static bool begin(struct copy_call *c, enum hook hook, enum cap_copy_kind kind, uint64_t target, uint64_t source,
@@ -18,10 +19,11 @@ static bool begin(struct copy_call *c, enum hook hook, enum cap_copy_kind kind, 
 {
     if (!call_enter(&c->call, hook))
         return false;
-    struct cap_copy facts = {.target = target, .source = source, .width = bytes, .height = 1, .depth = 1};
-    facts.kind = kind;
-    facts.asynchronous = asynchronous;
-    c->record = copy_record(&c->call, &facts, stream);
+    c->facts = (struct cap_copy){.target = target, .source = source, .width = bytes, .height = 1, .depth = 1};
+    c->facts.kind = kind;
+    c->facts.asynchronous = asynchronous;
+    c->stream = stream;
+    c->record = copy_record(&c->call, &c->facts, stream);
     copy_before(&c->call, stream, asynchronous);
     call_begin(&c->call);
     return true;
@@ -30,7 +32,7 @@ static bool begin(struct copy_call *c, enum hook hook, enum cap_copy_kind kind, 
 static CUresult finish(struct copy_call *c, CUresult result)
 {
     call_end(&c->call);
-    copy_done(c->record, &c->call, result);
+    copy_done(c->record, &c->call, result, &c->facts, c->stream);
     return call_leave(&c->call, result);
 }
 

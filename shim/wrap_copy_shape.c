@@ -86,7 +86,7 @@ static CUresult copy_2d(enum hook hook, const CUDA_MEMCPY2D *pCopy)
     if (result == CUDA_SUCCESS) {
         struct cap_copy facts = shape_2d(pCopy);
         facts.asynchronous = false;
-        copy_done(copy_record(&call, &facts, NULL), &call, result);
+        copy_done(copy_record(&call, &facts, NULL), &call, result, &facts, NULL);
     }
     return call_leave(&call, result);
 }
@@ -113,7 +113,7 @@ static CUresult copy_2dunaligned(enum hook hook, const CUDA_MEMCPY2D *pCopy)
     if (result == CUDA_SUCCESS) {
         struct cap_copy facts = shape_2d(pCopy);
         facts.asynchronous = false;
-        copy_done(copy_record(&call, &facts, NULL), &call, result);
+        copy_done(copy_record(&call, &facts, NULL), &call, result, &facts, NULL);
     }
     return call_leave(&call, result);
 }
@@ -140,7 +140,7 @@ static CUresult copy_2dasync(enum hook hook, const CUDA_MEMCPY2D *pCopy, CUstrea
     if (result == CUDA_SUCCESS) {
         struct cap_copy facts = shape_2d(pCopy);
         facts.asynchronous = true;
-        copy_done(copy_record(&call, &facts, hStream), &call, result);
+        copy_done(copy_record(&call, &facts, hStream), &call, result, &facts, hStream);
     }
     return call_leave(&call, result);
 }
@@ -167,7 +167,7 @@ static CUresult copy_3d(enum hook hook, const CUDA_MEMCPY3D *pCopy)
     if (result == CUDA_SUCCESS) {
         struct cap_copy facts = shape_3d(pCopy);
         facts.asynchronous = false;
-        copy_done(copy_record(&call, &facts, NULL), &call, result);
+        copy_done(copy_record(&call, &facts, NULL), &call, result, &facts, NULL);
     }
     return call_leave(&call, result);
 }
@@ -194,7 +194,7 @@ static CUresult copy_3dasync(enum hook hook, const CUDA_MEMCPY3D *pCopy, CUstrea
     if (result == CUDA_SUCCESS) {
         struct cap_copy facts = shape_3d(pCopy);
         facts.asynchronous = true;
-        copy_done(copy_record(&call, &facts, hStream), &call, result);
+        copy_done(copy_record(&call, &facts, hStream), &call, result, &facts, hStream);
     }
     return call_leave(&call, result);
 }
@@ -221,7 +221,7 @@ static CUresult copy_3dpeer(enum hook hook, const CUDA_MEMCPY3D_PEER *pCopy)
     if (result == CUDA_SUCCESS) {
         struct cap_copy facts = shape_peer(pCopy);
         facts.asynchronous = false;
-        copy_done(copy_record(&call, &facts, NULL), &call, result);
+        copy_done(copy_record(&call, &facts, NULL), &call, result, &facts, NULL);
     }
     return call_leave(&call, result);
 }
@@ -248,7 +248,7 @@ static CUresult copy_3dpeerasync(enum hook hook, const CUDA_MEMCPY3D_PEER *pCopy
     if (result == CUDA_SUCCESS) {
         struct cap_copy facts = shape_peer(pCopy);
         facts.asynchronous = true;
-        copy_done(copy_record(&call, &facts, hStream), &call, result);
+        copy_done(copy_record(&call, &facts, hStream), &call, result, &facts, hStream);
     }
     return call_leave(&call, result);
 }

@@ -3,12 +3,14 @@
 
 #include "shim/call.h"
 #include "shim/capture_write.h"
+#include "shim/sentinel.h"
 #include "shim/stack.h"
 #include "shim/track.h"
 
 struct set_call {
     struct call call;
     struct cap_set *record;
+    struct tracked_stream *stream;
 };
 
 static bool begin(struct set_call *c, enum hook hook, CUdeviceptr target, size_t pitch, uint32_t value,
@@ -16,7 +18,8 @@ static bool begin(struct set_call *c, enum hook hook, CUdeviceptr target, size_t
 {
     if (!call_enter(&c->call, hook))
         return false;
-    uint32_t stack = stack_here(), stream_id = track_stream_id(stream, hook_kind(hook) == HOOK_PER_THREAD);
+    uint32_t stack = stack_here();
+    c->stream = track_stream(stream, hook_kind(hook) == HOOK_PER_THREAD, true);
     struct cap_set *r = c->record = capture_record(CAP_SET, sizeof *r, c->call.seq, c->call.tsc);
     if (r) {
         r->target = target;
@@ -25,7 +28,7 @@ static bool begin(struct set_call *c, enum hook hook, CUdeviceptr target, size_t
         r->pitch = pitch;
         r->value = value;
         r->value_bytes = value_bytes;
-        r->stream = stream_id;
+        r->stream = c->stream ? c->stream->id : 0;
         r->asynchronous = asynchronous;
         r->stack = stack;
         capture_commit(r);
@@ -41,6 +44,8 @@ static CUresult finish(struct set_call *c, CUresult result)
         __atomic_store_n(&c->record->call_ns, call_real_ns(&c->call), __ATOMIC_RELAXED);
         __atomic_store_n(&c->record->result, (int32_t)result, __ATOMIC_RELAXED);
     }
+    if (result == CUDA_SUCCESS)
+        sentinel_after_write(c->stream, c->call.seq);
     return call_leave(&c->call, result);
 }
 

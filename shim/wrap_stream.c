@@ -184,10 +184,8 @@ static void event_recorded(const struct call *call, CUevent event, CUstream hand
     uint32_t flags = 0, id = track_event(event, &flags);
     struct tracked_stream *stream = track_stream(handle, hook_kind(call->hook) == HOOK_PER_THREAD, true);
     record_event_op(call, CAP_EVENT_RECORD, id, stream ? stream->id : 0);
-    /* A timing event opens a pair, the next one on the stream closes it: nothing of ours may lie between, or an
-     * autotuner would choose other kernels. */
-    if (stream && id && !(flags & CU_EVENT_DISABLE_TIMING))
-        __atomic_fetch_xor(&stream->timing_pair, 1, __ATOMIC_RELAXED);
+    if (stream && id && !(flags & CU_EVENT_DISABLE_TIMING) && !device_stream_captures(stream))
+        track_timing_event(stream, event, id, flags);
 }
 
 static CUresult event_record(enum hook hook, CUevent event, CUstream handle)

@@ -40,7 +40,10 @@
     X(cuStreamSynchronize, cuStreamSynchronize, 2000)                                                                  \
     X(cuStreamBeginCapture_v2, cuStreamBeginCapture, 10010)                                                            \
     X(cuStreamEndCapture, cuStreamEndCapture, 10000)                                                                   \
-    X(cuMemGetInfo_v2, cuMemGetInfo, 3020)
+    X(cuMemGetInfo_v2, cuMemGetInfo, 3020)                                                                             \
+    X(cuMemsetD32Async, cuMemsetD32Async, 3020)                                                                        \
+    X(cuEventCreate, cuEventCreate, 2000)                                                                              \
+    X(cuEventRecord, cuEventRecord, 2000)
 
 static struct {
 #define MEMBER(symbol, name, since) __typeof__(&symbol) symbol;
@@ -233,6 +236,46 @@ static void act_fresh(const char *argument)
     MUST(api.cuMemcpyDtoH_v2(back, a, sizeof back) == CUDA_SUCCESS && memcmp(back, bytes, sizeof back) == 0);
     MUST(api.cuMemFree_v2(a) == CUDA_SUCCESS);
     exit(poisoned ? 3 : 0);
+}
+
+/* A set or a copy, and no launch, writes behind the end of an allocation of 1000. ARGUMENT: what, and what comes then.
+ */
+static void act_overset(const char *argument)
+{
+    CUdeviceptr a;
+    begin();
+    MUST(api.cuMemAlloc_v2(&a, 1000) == CUDA_SUCCESS);
+    MUST(launch_noop(a, NULL) == CUDA_SUCCESS);
+    MUST(api.cuCtxSynchronize() == CUDA_SUCCESS);
+    if (strncmp(argument, "set", 3) == 0)
+        MUST(api.cuMemsetD32Async(a, 0, 251, NULL) == CUDA_SUCCESS);
+    else if (strncmp(argument, "copy", 4) == 0)
+        MUST(api.cuMemcpyHtoD_v2(a + 1000, "abcd", 4) == CUDA_SUCCESS);
+    else
+        MUST(api.cuMemsetD32Async(a, 0, 250, NULL) == CUDA_SUCCESS); /* just to the end */
+    const char *then = strchr(argument, '-');
+    if (strcmp(then, "-sync") == 0)
+        MUST(api.cuCtxSynchronize() == CUDA_SUCCESS);
+    if (strcmp(then, "-free") == 0)
+        MUST(api.cuMemFree_v2(a) == CUDA_SUCCESS);
+}
+
+/* 100 launches, each between two events. ARGUMENT: timing (a pair each), fence (no timing), marker (one event only). */
+static void act_events(const char *argument)
+{
+    CUdeviceptr a;
+    CUevent begins, ends;
+    unsigned flags = strcmp(argument, "fence") == 0 ? CU_EVENT_DISABLE_TIMING : CU_EVENT_DEFAULT;
+    begin();
+    MUST(api.cuMemAlloc_v2(&a, 1000) == CUDA_SUCCESS);
+    MUST(api.cuEventCreate(&begins, flags) == CUDA_SUCCESS && api.cuEventCreate(&ends, flags) == CUDA_SUCCESS);
+    for (int i = 0; i < 100; i++) {
+        MUST(api.cuEventRecord(begins, NULL) == CUDA_SUCCESS);
+        MUST(launch_noop(a, NULL) == CUDA_SUCCESS);
+        if (strcmp(argument, "marker") != 0)
+            MUST(api.cuEventRecord(ends, NULL) == CUDA_SUCCESS);
+    }
+    MUST(api.cuCtxSynchronize() == CUDA_SUCCESS);
 }
 
 /* What a driver refuses must be refused, and must not be read. */
@@ -501,6 +544,8 @@ int main(int argc, char **argv)
         {"double-free", act_double_free},
         {"numbers", act_numbers},
         {"fresh", act_fresh},
+        {"overset", act_overset},
+        {"events", act_events},
     };
     MUST(argc >= 3);
     arguments = argv;

@@ -311,7 +311,8 @@ static inline double canonical64(double x)
     return x;
 }
 
-/* Which of two NaN operands gives its payload is left open, by PTX and by the order in which a compiler puts them: the first. */
+/* Which of two NaN operands gives its payload is left open, by PTX and by the order in which a compiler puts them: the
+ * first. */
 static inline double first_nan64(double x, double a, double b, double c)
 {
     if (__builtin_expect(x == x, 1))

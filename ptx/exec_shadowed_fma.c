@@ -1,8 +1,8 @@
 /* exec_shadowed_fma.c - the same loop for processors with FMA, as exec_device_fma.c is to exec_device.c. */
 #if defined(__x86_64__) && !defined(__clang__)
 #pragma GCC target("fma,avx2,bmi,bmi2,lzcnt,popcnt,f16c")
-#define RUN run_shadow_fma
+#define RUN     run_shadow_fma
 #define CHECKED 0
-#define SHADOW 1
+#define SHADOW  1
 #include "ptx/exec_loop.inc"
 #endif

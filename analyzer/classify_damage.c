@@ -21,8 +21,16 @@ struct damage_case {
     struct findings *out;
     const struct cap_damage *record;
     const struct model_allocation *allocation;
-    size_t first, last; /* launch indices [first, last) of the window */
+    size_t first, last;                 /* launch indices [first, last) of the window */
+    const struct cap_damage_look *look; /* NULL: an older capture, or not seen by one stream */
 };
+
+/* Of the looking stream only the work between its own two looks; of the others all of the window. */
+static bool in_window(const struct damage_case *c, const struct model_launch *l)
+{
+    return model_launch_ran(l) && (!c->look || l->record->stream != c->look->stream ||
+                                   (l->seq >= c->look->clean_seq && l->seq < c->look->upto_seq));
+}
 
 static bool outside_write(const struct judgement_fault *f)
 {
@@ -37,12 +45,11 @@ static void hex(const uint8_t *bytes, size_t count, char *out, size_t room)
         used += (size_t)snprintf(out + used, room - used, "%s%02x", i ? " " : "", bytes[i]);
 }
 
-/* Once per finding: the same mistake damages the same redzone at every launch. */
+/* Told once per finding, and counted: the same mistake damages the same redzone at every launch. */
 static void add_sentinel(const struct damage_case *c, struct finding *f)
 {
-    for (size_t i = 0; i < f->evidence_count; i++)
-        if (strcmp(f->evidence[i].kind, "sentinel") == 0)
-            return;
+    if (f->damages++)
+        return;
     const struct cap_damage *d = c->record;
     char found[64], expected[64];
     size_t shown = d->length < 8 ? (size_t)d->length : 8;
@@ -75,7 +82,7 @@ static bool join_reexecuted(const struct damage_case *c)
 {
     for (size_t i = c->first; i < c->last; i++) {
         const struct judgement *j = judgements_find(c->judgements, c->model->launches[i].number);
-        for (size_t k = 0; j && k < j->fault_count; k++) {
+        for (size_t k = 0; j && in_window(c, &c->model->launches[i]) && k < j->fault_count; k++) {
             const struct judgement_fault *f = &j->faults[k];
             uint64_t at = c->allocation->address + (uint64_t)c->record->offset;
             bool same = f->allocation == c->allocation->id || (f->address >= at && f->address - at < c->record->length);
@@ -127,7 +134,7 @@ static bool join_by_elimination(const struct damage_case *c)
     size_t launch = 0;
     for (size_t i = c->first; i < c->last; i++) {
         const struct judgement *j = judgements_find(c->judgements, c->model->launches[i].number);
-        if (!model_launch_ran(&c->model->launches[i]))
+        if (!in_window(c, &c->model->launches[i]))
             continue;
         if (!j || j->verdict != JUDGEMENT_CHECKED)
             return false;
@@ -169,7 +176,7 @@ static bool join_sibling(const struct damage_case *c)
     for (size_t i = c->first; i < c->last; i++) {
         const struct model_launch *l = &c->model->launches[i];
         const struct judgement *own = judgements_find(c->judgements, l->number);
-        if ((own && own->verdict == JUDGEMENT_CHECKED) || !model_launch_ran(l) || !reaches(c, l))
+        if ((own && own->verdict == JUDGEMENT_CHECKED) || !in_window(c, l) || !reaches(c, l))
             continue;
         for (size_t s = 0; s < c->judgements->count; s++) {
             const struct judgement *j = &c->judgements->items[s];
@@ -181,13 +188,12 @@ static bool join_sibling(const struct damage_case *c)
                     continue;
                 struct finding *f = &c->out->items[j->faults[k].finding - 1];
                 finding_launch(f, l->number);
-                if (f->evidence_count < 8) {
+                if (f->evidence_count < 8)
                     finding_evidence(
                         f, "sibling",
                         "launch %zu was not re-executed; it is of the same kernel%s as launch %zu, which was",
                         l->number, l->record->config == sibling->record->config ? " and shape" : "", sibling->number);
-                    add_sentinel(c, f);
-                }
+                add_sentinel(c, f);
                 return true;
             }
         }
@@ -210,7 +216,7 @@ static void suspects_text(const struct damage_case *c, char *out, size_t bytes)
     for (size_t i = c->first; i < c->last && used < bytes; i++) {
         const struct model_launch *l = &c->model->launches[i];
         const struct judgement *j = judgements_find(c->judgements, l->number);
-        if (!model_launch_ran(l) || (j && j->verdict == JUDGEMENT_CHECKED) || !reaches(c, l))
+        if (!in_window(c, l) || (j && j->verdict == JUDGEMENT_CHECKED) || !reaches(c, l))
             continue;
         if (shown++ == 4) {
             snprintf(out + used, bytes - used, ", ...");
@@ -228,7 +234,7 @@ static void join_window(const struct damage_case *c)
         const struct model_launch *l = &c->model->launches[i];
         const struct judgement *j = judgements_find(c->judgements, l->number);
         /* Re-executed and found not to write there: not this one. */
-        if (!model_launch_ran(l) || (j && j->verdict == JUDGEMENT_CHECKED))
+        if (!in_window(c, l) || (j && j->verdict == JUDGEMENT_CHECKED))
             continue;
         ran++;
         first = first ? first : l->number;
@@ -268,28 +274,74 @@ static void join_window(const struct damage_case *c)
     add_next(c, f);
 }
 
-/* The same redzone damaged again, or a neighbouring piece of it, in the same window: said once. */
+/* The same redzone damaged again, or a neighbouring piece of it: said once. A finding that knows its line has the same
+ * cause when it damaged this redzone before, too. */
 static bool known_already(const struct damage_case *c)
 {
     for (size_t i = 0; i < c->out->count; i++) {
-        const struct finding *f = &c->out->items[i];
-        if (f->class == FINDING_OUT_OF_BOUNDS_WRITE && f->allocation == c->allocation->id && !f->ptx_line)
+        struct finding *f = &c->out->items[i];
+        if (f->class == FINDING_OUT_OF_BOUNDS_WRITE && f->allocation == c->allocation->id &&
+            (!f->ptx_line || (f->damages && f->offset == c->record->offset))) {
+            add_sentinel(c, f);
             return true;
+        }
     }
     return false;
 }
 
+static const struct cap_damage_look *look_of(const struct model *m, const struct cap_damage *d)
+{
+    for (size_t i = 0; i < m->look_count; i++)
+        if (m->looks[i]->damage == d->head.seq)
+            return m->looks[i];
+    return NULL;
+}
+
+/* Every damage joined: the evidence says how many there were. */
+static void count_damages(struct findings *out)
+{
+    for (size_t i = 0; i < out->count; i++)
+        for (size_t k = 0; k < out->items[i].evidence_count; k++) {
+            struct finding_evidence *e = &out->items[i].evidence[k];
+            char *text;
+            if (strcmp(e->kind, "sentinel") != 0 || out->items[i].damages < 2 ||
+                asprintf(&text, "%s; %zu times in all", e->text, out->items[i].damages) < 0)
+                continue;
+            free(e->text);
+            e->text = text;
+        }
+}
+
+static struct damage_case case_of(const struct model *m, const struct judgements *js, struct symbols *symbols,
+                                  struct findings *out, const struct cap_damage *d)
+{
+    return (struct damage_case){
+        .model = m,
+        .judgements = js,
+        .symbols = symbols,
+        .out = out,
+        .record = d,
+        .allocation = model_allocation_by_id(m, d->allocation),
+        .first = model_first_launch_from(m, d->clean_seq),
+        .last = model_first_launch_from(m, d->seen_seq),
+        .look = look_of(m, d),
+    };
+}
+
 void classify_damage(const struct model *m, const struct judgements *js, struct symbols *symbols, struct findings *out)
 {
-    for (size_t i = 0; i < m->damage_count; i++) {
-        struct damage_case c = {
-            m, js, symbols, out, m->damages[i], model_allocation_by_id(m, m->damages[i]->allocation), 0, 0};
-        if (!c.allocation)
-            continue;
-        c.first = model_first_launch_from(m, c.record->clean_seq);
-        c.last = model_first_launch_from(m, c.record->seen_seq);
-        if (join_reexecuted(&c) || join_copy(&c) || join_by_elimination(&c) || join_sibling(&c) || known_already(&c))
-            continue;
-        join_window(&c);
+    bool *joined = calloc(m->damage_count + 1, sizeof *joined);
+    /* Those that a line is known for first: the others may be more of the same. */
+    for (size_t i = 0; joined && i < m->damage_count; i++) {
+        struct damage_case c = case_of(m, js, symbols, out, m->damages[i]);
+        joined[i] = !c.allocation || join_reexecuted(&c);
     }
+    for (size_t i = 0; joined && i < m->damage_count; i++) {
+        struct damage_case c = case_of(m, js, symbols, out, m->damages[i]);
+        if (!joined[i] && !join_copy(&c) && !join_by_elimination(&c) && !join_sibling(&c) && !known_already(&c))
+            join_window(&c);
+    }
+    out->no_memory = out->no_memory || !joined;
+    free(joined);
+    count_damages(out);
 }

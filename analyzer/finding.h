@@ -37,6 +37,7 @@ struct finding {
     uint32_t block[3], thread[3];
     uint32_t allocation;               /* id; 0: none */
     int64_t offset;                    /* of the access or the damage from the allocation's start */
+    size_t damages;                    /* damaged redzones joined to it */
     struct finding_evidence *evidence; /* owned */
     size_t evidence_count;
     char **next; /* owned; commands */

@@ -62,6 +62,8 @@ struct model {
     size_t snapshot_count;
     const struct cap_damage **damages;
     size_t damage_count;
+    const struct cap_damage_look **looks; /* what the looking stream knows of each damage */
+    size_t look_count;
     const struct cap_error **errors;
     size_t error_count;
     const struct cap_free **bad_frees; /* of addresses that were not allocated */

@@ -33,12 +33,13 @@ static bool make_arrays(struct model *m, const struct census *n)
     m->changes = array(n->of[CAP_ALLOC] + n->of[CAP_FREE], sizeof *m->changes);
     m->snapshots = array(n->of[CAP_SNAPSHOT], sizeof(void *));
     m->damages = array(n->of[CAP_DAMAGE], sizeof(void *));
+    m->looks = array(n->of[CAP_DAMAGE_LOOK], sizeof(void *));
     m->errors = array(n->of[CAP_ERROR], sizeof(void *));
     m->bad_frees = array(n->of[CAP_FREE], sizeof(void *));
     m->notes = array(n->of[CAP_NOTE], sizeof(void *));
     m->options = array(n->of[CAP_OPTION], sizeof(void *));
-    return m->kernels && m->allocations && m->launches && m->changes && m->snapshots && m->damages && m->errors &&
-           m->bad_frees && m->notes && m->options;
+    return m->kernels && m->allocations && m->launches && m->changes && m->snapshots && m->damages && m->looks &&
+           m->errors && m->bad_frees && m->notes && m->options;
 }
 
 static bool add_kernel(struct model *m, const struct cap_kernel *record)
@@ -138,6 +139,9 @@ static bool add_record(struct model *m, const struct cap_head *record)
         return true;
     case CAP_DAMAGE:
         m->damages[m->damage_count++] = (const void *)record;
+        return true;
+    case CAP_DAMAGE_LOOK:
+        m->looks[m->look_count++] = (const void *)record;
         return true;
     case CAP_ERROR:
         m->errors[m->error_count++] = (const void *)record;
@@ -253,6 +257,7 @@ void model_free(struct model *m)
     free(m->changes);
     free((void *)m->snapshots);
     free((void *)m->damages);
+    free((void *)m->looks);
     free((void *)m->errors);
     free((void *)m->bad_frees);
     free((void *)m->notes);

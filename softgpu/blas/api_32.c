@@ -34,6 +34,24 @@ cublasStatus_t cublasDrotmg_v2(cublasHandle_t handle, double *d1, double *d2, do
     return blas_rotmg(handle, __func__, CUDA_R_64F, d1, d2, x1, y1, param);
 }
 
+cublasStatus_t cublasRotgEx(cublasHandle_t handle, void *a, void *b, cudaDataType abType, void *c, void *s,
+                            cudaDataType csType, cudaDataType executiontype)
+{
+    bool known = abType == csType && abType == executiontype && execution_of(abType) == abType;
+    if (!known)
+        return blas_handle_alive(handle) ? blas_unsupported(__func__) : CUBLAS_STATUS_NOT_INITIALIZED;
+    return blas_rotg(handle, __func__, abType, a, b, c, s);
+}
+
+cublasStatus_t cublasRotmgEx(cublasHandle_t handle, void *d1, cudaDataType d1Type, void *d2, cudaDataType d2Type,
+                             void *x1, cudaDataType x1Type, const void *y1, cudaDataType y1Type, void *param,
+                             cudaDataType paramType, cudaDataType executiontype)
+{
+    if (!same_real(d1Type, d2Type, x1Type, y1Type) || paramType != d1Type || executiontype != d1Type)
+        return blas_handle_alive(handle) ? blas_unsupported(__func__) : CUBLAS_STATUS_NOT_INITIALIZED;
+    return blas_rotmg(handle, __func__, d1Type, d1, d2, x1, y1, param);
+}
+
 #define REPACK(letter, T, type)                                                                                        \
     cublasStatus_t cublas##letter##tpttr(cublasHandle_t handle, cublasFillMode_t uplo, int n, const T *AP, T *A,       \
                                          int lda)                                                                      \

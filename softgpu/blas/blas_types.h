@@ -27,5 +27,10 @@ static inline cudaDataType executing(cudaDataType wanted, cudaDataType type)
         return wanted;
     return wanted == CUDA_R_32F ? CUDA_C_32F : wanted == CUDA_R_64F ? CUDA_C_64F : wanted;
 }
+/* Modified rotations are known in float and double only, without mixing. */
+static inline bool same_real(cudaDataType a, cudaDataType b, cudaDataType c, cudaDataType d)
+{
+    return a == b && b == c && c == d && (a == CUDA_R_32F || a == CUDA_R_64F);
+}
 
 #endif

@@ -178,12 +178,17 @@ static void test_rotations(void **state)
     }
     array_expect(&x, wx, 1e-14, "rot");
     array_expect(&y, wy, 1e-14, "rot");
-    succeeds(cublasDrotm_v2(handle, 5, pointer(&x), 1, pointer(&y), 1, param));
-    for (int i = 0; i < 5; i++) {
+    succeeds(
+        cublasRotmEx(handle, 5, pointer(&x), CUDA_R_64F, 1, pointer(&y), CUDA_R_64F, 1, param, CUDA_R_64F, CUDA_R_64F));
+    fails(CUBLAS_STATUS_NOT_SUPPORTED, cublasRotmEx(handle, 5, pointer(&x), CUDA_R_16F, 1, pointer(&y), CUDA_R_16F, 1,
+                                                    param, CUDA_R_16F, CUDA_R_32F));
+    for (int round = 0; round < 10; round++) {
+        int i = round % 5;
         number u = wx[i], v = wy[i];
         wx[i] = param[1] * u + param[3] * v;
         wy[i] = param[2] * u + param[4] * v;
     }
+    succeeds(cublasDrotm_v2(handle, 5, pointer(&x), 1, pointer(&y), 1, param));
     array_expect(&x, wx, 1e-14, "rotm");
     array_expect(&y, wy, 1e-14, "rotm");
     array_free(&x);

@@ -186,7 +186,7 @@ enum status verify_start(struct verify *v, const struct model *m, const struct v
     blob_cache_start(&v->blobs, m->capture, BLOB_BUDGET);
     v->sm = m->device ? m->device->major * 10 + m->device->minor : 0;
     v->sm_count = m->device ? m->device->sm_count : 1;
-    if (valid_bytes_start(&v->valid, m) && v->reach)
+    if (valid_bytes_start(&v->valid, m) && overlap_start(&v->overlap, m) && v->reach)
         return STATUS_OK;
     return diag_set(diag, STATUS_NO_MEMORY, m->capture->path, -1, "no memory");
 }
@@ -203,6 +203,7 @@ void verify_end(struct verify *v)
     map_free(&v->module_index);
     model_live_end(&v->live);
     valid_bytes_end(&v->valid);
+    overlap_end(&v->overlap);
     blob_cache_end(&v->blobs);
 }
 

@@ -12,6 +12,7 @@
 #include "analyzer/selection.h"
 #include "analyzer/valid_bytes.h"
 #include "analyzer/verify_memory.h"
+#include "analyzer/verify_overlap.h"
 
 struct verify_options {
     uint32_t workers;
@@ -49,6 +50,7 @@ struct verify {
     struct model_live live;
     struct valid_bytes valid;
     struct blob_cache blobs;
+    struct overlap overlap;
     struct verify_module *modules; /* owned */
     size_t module_count;
     struct map module_index; /* module id -> index */

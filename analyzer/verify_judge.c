@@ -52,6 +52,8 @@ static bool can_run(struct verify *v, const struct model_launch *l, const struct
         return verify_not(j, "args-unknown", NULL);
     if (l->config->flags & CAP_CONFIG_CLUSTER)
         return verify_not(j, "unsupported", "thread block clusters");
+    if (overlap_found(&v->overlap, l))
+        return verify_not(j, "overlapped", "another thread put work into the stream at the same moment");
     const struct verify_module *m = verify_module_of(v, l);
     if (!m->module)
         return verify_not(j, m->reason, m->detail);

@@ -4,6 +4,7 @@
 
 #include <cjson/cJSON.h>
 
+#include "analyzer/bound.h"
 #include "analyzer/commands.h"
 #include "analyzer/selection.h"
 #include "analyzer/session.h"
@@ -64,6 +65,7 @@ static bool list_json(const struct session *s, struct selection *selection)
     cJSON_AddNumberToObject(root, "schema", 1);
     cJSON_AddStringToObject(root, "capture", s->capture->path);
     cJSON *array = cJSON_AddArrayToObject(root, "launches");
+    struct bound *bounds = bounds_of(s->model, &s->judgements);
     for (size_t i = 0; i < s->model->launch_count; i++) {
         const struct model_launch *l = &s->model->launches[i];
         if (!selection_takes(selection, l))
@@ -80,9 +82,16 @@ static bool list_json(const struct session *s, struct selection *selection)
         else
             cJSON_AddNullToObject(json, "device_ns");
         cJSON_AddNumberToObject(json, "wait_ns", (double)l->wait_ns);
+        if (bounds) {
+            cJSON_AddNumberToObject(json, "bound_ns", (double)bounds[i].ns);
+            cJSON_AddStringToObject(json, "bound_by", bound_name(bounds[i].by));
+            cJSON_AddNumberToObject(json, "bytes_moved", (double)bounds[i].bytes);
+            cJSON_AddBoolToObject(json, "bytes_counted", bounds[i].counted);
+        }
         cJSON_AddStringToObject(json, "verdict", verdict_text(s, l));
         cJSON_AddItemToArray(array, json);
     }
+    free(bounds);
     char *text = cJSON_Print(root);
     cJSON_Delete(root);
     if (text)

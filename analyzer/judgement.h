@@ -113,6 +113,8 @@ struct judgement {
     struct judgement_difference *differences;
     size_t difference_count;
     uint64_t instructions; /* thread instructions executed */
+    bool bytes_known;      /* distinct bytes of the buffers that it read before it wrote them, and that it wrote */
+    uint64_t bytes_read, bytes_written;
     /* "Operator right?", as far as the kernel's own shadow can tell. */
     bool numbers_checked;
     char *numbers_reason; /* owned; coverage word when not checked, may be NULL: not looked at */

@@ -26,13 +26,16 @@ static void add_up(struct kernel_row *to, const struct kernel_row *from)
     to->launch_ns += from->launch_ns;
     to->device_ns += from->device_ns;
     to->wait_ns += from->wait_ns;
+    to->bounded += from->bounded;
+    to->bound_ns += from->bound_ns;
 }
 
-struct kernel_table kernel_table_of(const struct model *m)
+struct kernel_table kernel_table_of(const struct model *m, const struct judgements *js)
 {
     struct kernel_table t = {.rows = calloc(m->kernel_count + 1, sizeof *t.rows)};
     if (!t.rows)
         return t;
+    struct bound *bounds = bounds_of(m, js);
     for (size_t i = 0; i < m->kernel_count; i++)
         t.rows[i].kernel = &m->kernels[i];
     for (size_t i = 0; i < m->launch_count; i++) {
@@ -43,8 +46,13 @@ struct kernel_table kernel_table_of(const struct model *m)
             one.timed = 1;
             one.device_ns = l->device_ns;
         }
+        if (bounds && bounds[i].by != BOUND_UNKNOWN) {
+            one.bounded = 1;
+            one.bound_ns = bounds[i].ns;
+        }
         add_up(&t.rows[l->kernel - m->kernels], &one);
     }
+    free(bounds);
     /* The same kernel loaded twice (two contexts, two modules) is one row. */
     qsort(t.rows, m->kernel_count, sizeof *t.rows, by_name);
     for (size_t i = 0; i < m->kernel_count; i++) {

@@ -2,12 +2,14 @@
 #ifndef ANALYZER_KERNEL_TABLE_H
 #define ANALYZER_KERNEL_TABLE_H
 
-#include "analyzer/model.h"
+#include "analyzer/bound.h"
 
 struct kernel_row {
     const struct model_kernel *kernel; /* one of the kernels with that name */
     size_t launches, timed;            /* timed: with a device time */
     uint64_t launch_ns, device_ns, wait_ns;
+    size_t bounded;    /* launches with a known bound */
+    uint64_t bound_ns; /* summed over them */
 };
 struct kernel_table {
     struct kernel_row *rows; /* owned, free with free() */
@@ -16,6 +18,6 @@ struct kernel_table {
 };
 
 /* An empty table when memory runs out. */
-struct kernel_table kernel_table_of(const struct model *model);
+struct kernel_table kernel_table_of(const struct model *model, const struct judgements *judgements);
 
 #endif

@@ -137,7 +137,7 @@ static cJSON *finding_json(struct session *s, const struct finding *f, size_t id
 
 static void add_kernels(cJSON *root, const struct session *s)
 {
-    struct kernel_table k = kernel_table_of(s->model);
+    struct kernel_table k = kernel_table_of(s->model, &s->judgements);
     cJSON *array = cJSON_AddArrayToObject(root, "kernels");
     for (size_t i = 0; i < k.count; i++) {
         const struct kernel_row *r = &k.rows[i];
@@ -148,8 +148,9 @@ static void add_kernels(cJSON *root, const struct session *s)
         add_u64(json, "launch_ns", r->launch_ns);
         add_u64(json, "device_ns", r->device_ns);
         add_u64(json, "wait_ns", r->wait_ns);
-        add_u64(json, "bound_ns", 0);
-        cJSON_AddStringToObject(json, "bound_by", "unknown");
+        bool bounded = r->bounded == r->launches;
+        add_u64(json, "bound_ns", bounded ? r->bound_ns : 0);
+        cJSON_AddStringToObject(json, "bound_by", bound_name(bounded ? BOUND_MEMORY : BOUND_UNKNOWN));
         add_u64(json, "timed_launches", r->timed);
         cJSON_AddItemToArray(array, json);
     }

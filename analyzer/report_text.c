@@ -111,11 +111,17 @@ static void print_conclusion(FILE *out, struct session *s, struct report_style s
 
 static void print_kernels(FILE *out, struct session *s, struct report_style style)
 {
-    struct kernel_table k = kernel_table_of(s->model);
+    struct kernel_table k = kernel_table_of(s->model, &s->judgements);
     struct text_table t = {.columns = 6, .right = {false, true, true, true, true, true}};
-    char launches[24], launch[24], device[24], wait[24], mean[24];
+    char launches[24], launch[24], device[24], wait[24], mean[24], bound[24];
+    for (size_t i = 0; i < k.count; i++)
+        if (k.rows[i].bounded) {
+            t.columns = 7; /* only where the device's peaks are known */
+            t.right[6] = true;
+        }
     if (k.count) {
-        text_table_row(&t, (const char *const[]){"kernel", "launches", "launch", "device", "wait", "device/launch"});
+        text_table_row(
+            &t, (const char *const[]){"kernel", "launches", "launch", "device", "wait", "device/launch", "bound"});
         size_t shown = style.verbose || k.count <= SHOWN_KERNELS ? k.count : SHOWN_KERNELS;
         for (size_t i = 0; i < shown; i++) {
             const struct kernel_row *r = &k.rows[i];
@@ -124,7 +130,8 @@ static void print_kernels(FILE *out, struct session *s, struct report_style styl
                 &t, (const char *const[]){style.verbose ? r->kernel->full_name : r->kernel->name,
                                           text_number(r->launches, launches), text_time(r->launch_ns, launch),
                                           timed ? text_time(r->device_ns, device) : "-", text_time(r->wait_ns, wait),
-                                          timed ? text_time(r->device_ns / r->timed, mean) : "-"});
+                                          timed ? text_time(r->device_ns / r->timed, mean) : "-",
+                                          r->bounded ? text_time(r->bound_ns, bound) : "-"});
         }
         text_table_print(&t, out, "");
         if (shown < k.count)

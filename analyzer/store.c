@@ -128,6 +128,10 @@ static cJSON *judgement_json(const struct judgement *j)
     if (j->detail)
         cJSON_AddStringToObject(json, "detail", j->detail);
     add_u64(json, "instructions", j->instructions);
+    if (j->bytes_known) {
+        add_u64(json, "bytes_read", j->bytes_read);
+        add_u64(json, "bytes_written", j->bytes_written);
+    }
     if (j->fault_count) {
         cJSON *faults = cJSON_AddArrayToObject(json, "faults");
         for (size_t i = 0; i < j->fault_count; i++)
@@ -348,6 +352,9 @@ static bool read_judgement(const cJSON *from, struct judgement *j)
     j->reason = text_of(from, "reason");
     j->detail = text_of(from, "detail");
     j->instructions = number64(from, "instructions");
+    j->bytes_known = cJSON_HasObjectItem(from, "bytes_read");
+    j->bytes_read = number64(from, "bytes_read");
+    j->bytes_written = number64(from, "bytes_written");
     j->faults = calloc((size_t)cJSON_GetArraySize(faults) + 1, sizeof *j->faults);
     j->differences = calloc((size_t)cJSON_GetArraySize(differences) + 1, sizeof *j->differences);
     j->numbers = calloc((size_t)cJSON_GetArraySize(numbers) + 1, sizeof *j->numbers);

@@ -154,6 +154,8 @@ void verify_judge(struct verify *v, const struct model_launch *l, struct judgeme
         verify_not(j, "unknown-memory", "it used an address that belongs to no recorded allocation");
     } else {
         *ran = true;
+        j->bytes_known = true;
+        verify_memory_moved(memory, &j->bytes_read, &j->bytes_written);
         if (has_uninitialised(&result) && !verify_garbage_matters(v, l, &run))
             drop_uninitialised(&result);
         j->verdict = JUDGEMENT_CHECKED;

@@ -260,3 +260,20 @@ void verify_memory_survey(const struct model_launch *l, const struct model_live 
     for (size_t i = 0; i < l->snapshot_count; i++)
         *with_contents += live->model->snapshots[l->first_snapshot + i]->when == CAP_BEFORE;
 }
+
+static uint64_t bits_in(const uint8_t *bits, uint64_t bytes)
+{
+    uint64_t n = 0;
+    for (uint64_t k = 0; k < (bytes + 7) / 8; k++)
+        n += (uint64_t)__builtin_popcount(bits[k]);
+    return n;
+}
+
+void verify_memory_moved(const struct verify_memory *v, uint64_t *read, uint64_t *written)
+{
+    *read = *written = 0;
+    for (size_t i = 0; i < v->count; i++) {
+        *read += bits_in(v->regions[i].read, v->regions[i].bytes);
+        *written += bits_in(v->regions[i].written, v->regions[i].bytes);
+    }
+}

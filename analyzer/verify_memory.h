@@ -32,6 +32,8 @@ enum status verify_memory_make(struct verify_memory *memory, const struct model_
 void verify_memory_free(struct verify_memory *memory);
 /* Did the run read a byte whose contents are not known? */
 bool verify_memory_read_unknown(const struct verify_memory *memory);
+/* Distinct bytes that the run read before it wrote them, and that it wrote. */
+void verify_memory_moved(const struct verify_memory *memory, uint64_t *read, uint64_t *written);
 /* Does the launch reach any allocation at all? Of those, is there one with contents? */
 void verify_memory_survey(const struct model_launch *launch, const struct model_live *live, size_t *reached,
                           size_t *with_contents);

@@ -133,7 +133,7 @@ static void test_model_times(void **state)
     assert_int_equal(s.model->launches[1].wait_ns, 6000);
     assert_int_equal(s.model->launches[2].wait_ns, 0);
     assert_int_equal(s.model->launches[2].time_source, 0);
-    struct kernel_table t = kernel_table_of(s.model);
+    struct kernel_table t = kernel_table_of(s.model, &s.judgements);
     assert_int_equal(t.count, 1);
     assert_int_equal(t.rows[0].launches, 3);
     assert_int_equal(t.rows[0].timed, 2);

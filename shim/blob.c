@@ -19,13 +19,17 @@
 #include "shim/shim.h"
 
 enum { COMPRESSION_LEVEL = 1 }; /* keeps up with a PCIe copy; higher levels gain little on tensors */
+/* The helper ends when it has had nothing to do for so long: a process whose main thread called pthread_exit() ends
+ * with its last thread, and must not wait for ours. */
+#define IDLE_NS 200000000L
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t work = PTHREAD_COND_INITIALIZER;
-static pthread_cond_t idle; /* on the monotonic clock, made with the thread */
+static pthread_cond_t work, idle; /* on the monotonic clock, made with the first thread */
+static bool conditions_made;
 static struct blob_job *first, **last = &first;
 static unsigned pending; /* queued or in work */
 static enum { NO_THREAD, HAS_THREAD, THREAD_FAILED } thread_state;
+static bool woken; /* somebody wants a spare segment */
 static bool broken;
 
 /* Only the helper uses these. */
@@ -114,20 +118,34 @@ static bool store(struct blob_job *job)
     return true;
 }
 
+/* With the lock held: true when there is a job, false when nothing came for a while. Idle time goes into spare
+ * segments. */
+static bool wait_for_work(void)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += IDLE_NS;
+    until.tv_sec += until.tv_nsec / 1000000000L;
+    until.tv_nsec %= 1000000000L;
+    woken = true;
+    while (!first) {
+        if (woken) {
+            woken = false;
+            pthread_mutex_unlock(&lock);
+            capture_make_spare();
+            pthread_mutex_lock(&lock);
+        } else if (pthread_cond_timedwait(&work, &lock, &until) && !first && !woken) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static void *helper(void *unused)
 {
     shim_thread.inside = 1;
     pthread_mutex_lock(&lock);
-    for (;;) {
-        if (!first) {
-            pthread_mutex_unlock(&lock);
-            capture_make_spare();
-            pthread_mutex_lock(&lock);
-        }
-        if (!first)
-            pthread_cond_wait(&work, &lock);
-        if (!first)
-            continue;
+    while (wait_for_work()) {
         struct blob_job *job = first;
         first = job->next;
         if (!first)
@@ -141,6 +159,8 @@ static void *helper(void *unused)
         if (--pending == 0)
             pthread_cond_broadcast(&idle);
     }
+    thread_state = NO_THREAD; /* the next job makes another one */
+    pthread_mutex_unlock(&lock);
     return NULL;
 }
 
@@ -149,11 +169,15 @@ static bool ensure_thread(void)
 {
     if (thread_state != NO_THREAD)
         return thread_state == HAS_THREAD;
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&idle, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    if (!conditions_made) {
+        pthread_condattr_t monotonic;
+        pthread_condattr_init(&monotonic);
+        pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+        pthread_cond_init(&work, &monotonic);
+        pthread_cond_init(&idle, &monotonic);
+        pthread_condattr_destroy(&monotonic);
+        conditions_made = true;
+    }
     pthread_attr_t detached;
     pthread_attr_init(&detached);
     pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
@@ -171,8 +195,9 @@ static bool ensure_thread(void)
 void blob_wake(void)
 {
     pthread_mutex_lock(&lock);
-    ensure_thread();
-    pthread_cond_signal(&work);
+    woken = true;
+    if (ensure_thread())
+        pthread_cond_signal(&work);
     pthread_mutex_unlock(&lock);
 }
 

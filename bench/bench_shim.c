@@ -123,9 +123,10 @@ int main(int argc, char **argv)
         const char *name, *settings[SETTINGS_MAX];
     } parts[] = {
         {"direct", {NULL}},
-        {"record only", {SHIM, "OPSDEBUG_SENTINELS=off", "OPSDEBUG_STACKS=off", "OPSDEBUG_TIMES=off"}},
-        {"record and stack", {SHIM, "OPSDEBUG_SENTINELS=off", "OPSDEBUG_TIMES=off"}},
-        {"record and time", {SHIM, "OPSDEBUG_SENTINELS=off", "OPSDEBUG_STACKS=off"}},
+        {"record only",
+         {SHIM, "OPSDEBUG_SENTINELS=off", "OPSDEBUG_HEALTH=off", "OPSDEBUG_STACKS=off", "OPSDEBUG_TIMES=off"}},
+        {"record and stack", {SHIM, "OPSDEBUG_SENTINELS=off", "OPSDEBUG_HEALTH=off", "OPSDEBUG_TIMES=off"}},
+        {"record and time", {SHIM, "OPSDEBUG_SENTINELS=off", "OPSDEBUG_HEALTH=off", "OPSDEBUG_STACKS=off"}},
         {"preset watch", {SHIM, "OPSDEBUG_PRESET=watch"}},
         {"preset check, no snapshots", {SHIM, "OPSDEBUG_PRESET=check"}},
     };

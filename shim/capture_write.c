@@ -229,6 +229,13 @@ uint64_t capture_next_seq(void)
     return __atomic_fetch_add(&header->next_seq, 1, __ATOMIC_RELAXED);
 }
 
+/* So that thread_ends runs: for what was counted, and for the segment. */
+static void register_thread(struct shim_thread *thread)
+{
+    if (!thread->registered && thread_key_valid)
+        thread->registered = pthread_setspecific(thread_key, thread) == 0;
+}
+
 static struct segment *segment_switch(size_t need)
 {
     struct shim_thread *thread = &shim_thread;
@@ -246,8 +253,7 @@ static struct segment *segment_switch(size_t need)
     thread->segment = fresh;
     if (oldest && !oldest->pinned)
         segment_close(oldest);
-    if (thread_key_valid)
-        pthread_setspecific(thread_key, thread);
+    register_thread(thread);
     return fresh;
 }
 
@@ -291,10 +297,24 @@ void capture_commit(void *record)
     __atomic_store_n(&head->size, thread->open_bytes, __ATOMIC_RELEASE);
 }
 
+static void flush_hook_calls(struct shim_thread *thread)
+{
+    if (thread->hook_calls && hook_calls[thread->counted])
+        __atomic_fetch_add(hook_calls[thread->counted], thread->hook_calls, __ATOMIC_RELAXED);
+    thread->hook_calls = 0;
+}
+
+/* A loop calls one function many times: the shared count is brought up to date when another one is called, and with the
+ * other counters. */
 void capture_count_hook(unsigned hook)
 {
-    if (hook_calls[hook])
-        __atomic_fetch_add(hook_calls[hook], 1, __ATOMIC_RELAXED);
+    struct shim_thread *thread = &shim_thread;
+    if (thread->counted != hook || !thread->registered) {
+        flush_hook_calls(thread);
+        register_thread(thread);
+        thread->counted = (uint16_t)hook;
+    }
+    thread->hook_calls++;
 }
 
 void capture_count(size_t header_member_offset, uint64_t more)
@@ -315,9 +335,11 @@ void capture_flush_counters(void)
     struct shim_thread *thread = &shim_thread;
     CAPTURE_COUNT(wrapped_calls, thread->calls);
     CAPTURE_COUNT(own_tsc, thread->own_tsc);
+    CAPTURE_COUNT(launches, thread->launches);
     CAPTURE_COUNT(records, thread->records);
     CAPTURE_COUNT(record_bytes, thread->record_bytes);
-    thread->calls = thread->own_tsc = thread->records = thread->record_bytes = 0;
+    flush_hook_calls(thread);
+    thread->calls = thread->own_tsc = thread->launches = thread->records = thread->record_bytes = 0;
     calibrate_live();
 }
 

@@ -21,6 +21,8 @@ static uint32_t recent_next;
 
 void damage_launched(uint64_t seq, struct tracked_kernel *kernel)
 {
+    if (options.sentinels == SENTINELS_OFF)
+        return;
     uint32_t at = __atomic_fetch_add(&recent_next, 1, __ATOMIC_RELAXED) % RECENT_LAUNCHES;
     __atomic_store_n(&recent[at].kernel, kernel, __ATOMIC_RELAXED);
     __atomic_store_n(&recent[at].seq, seq, __ATOMIC_RELAXED);

@@ -7,6 +7,7 @@
 #include "common/map.h"
 #include "shim/capture_write.h"
 #include "shim/hooks.h"
+#include "shim/object.h"
 
 struct table {
     struct map ids; /* hash to id */
@@ -52,11 +53,30 @@ uint32_t intern_string(const char *text)
     return id;
 }
 
+/* What a thread has met lately, by hash: a loop comes by the same few stacks and shapes and needs no lock for them. */
+enum { RECENT = 64 };
+struct recent {
+    uint64_t hash;
+    uint32_t id;
+};
+static __thread struct recent recent_stacks[RECENT] __attribute__((tls_model("initial-exec")));
+static __thread struct recent recent_configs[RECENT / 8] __attribute__((tls_model("initial-exec")));
+
+static void remember(struct recent *at, uint64_t hash, uint32_t id)
+{
+    if (id)
+        *at = (struct recent){hash, id};
+}
+
 uint32_t intern_stack(const uint64_t *frames, uint32_t count)
 {
     if (!count)
         return 0;
     uint64_t hash = hash_bytes64(frames, count * sizeof *frames);
+    struct recent *recent = &recent_stacks[hash % RECENT];
+    if (recent->hash == hash && recent->id)
+        return recent->id;
+    object_refresh(); /* a new stack may lead through a library that was loaded since */
     pthread_mutex_lock(&lock);
     uint32_t id = known(&stacks, hash);
     struct cap_stack *record = id ? NULL : capture_define(CAP_STACK, sizeof *record + count * sizeof *frames);
@@ -69,6 +89,7 @@ uint32_t intern_stack(const uint64_t *frames, uint32_t count)
         map_put(&stacks.ids, hash, id);
     }
     pthread_mutex_unlock(&lock);
+    remember(recent, hash, id);
     return id;
 }
 
@@ -76,6 +97,9 @@ uint32_t intern_config(const uint32_t grid[3], const uint32_t block[3], uint32_t
 {
     uint32_t key[8] = {grid[0], grid[1], grid[2], block[0], block[1], block[2], dynamic_shared_bytes, flags};
     uint64_t hash = hash_bytes64(key, sizeof key);
+    struct recent *recent = &recent_configs[hash % (RECENT / 8)];
+    if (recent->hash == hash && recent->id)
+        return recent->id;
     pthread_mutex_lock(&lock);
     uint32_t id = known(&configs, hash);
     struct cap_config *record = id ? NULL : capture_define(CAP_CONFIG, sizeof *record);
@@ -90,5 +114,6 @@ uint32_t intern_config(const uint32_t grid[3], const uint32_t block[3], uint32_t
         map_put(&configs.ids, hash, id);
     }
     pthread_mutex_unlock(&lock);
+    remember(recent, hash, id);
     return id;
 }

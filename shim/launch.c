@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "shim/capture_write.h"
+#include "shim/damage.h"
 #include "shim/device_work.h"
 #include "shim/health.h"
 #include "shim/intern.h"
@@ -97,10 +98,17 @@ static uint32_t saturated(uint64_t value)
     return value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
 }
 
+/* Without a lock prefix: a launch that two threads count as one makes no difference to what the count is for. */
+static void count_launch(struct tracked_kernel *kernel)
+{
+    uint64_t number = __atomic_load_n(&kernel->launches, __ATOMIC_RELAXED);
+    __atomic_store_n(&kernel->launches, number + 1, __ATOMIC_RELAXED);
+}
+
 void launch_after(struct launch *launch, CUresult result)
 {
     bool ok = result == CUDA_SUCCESS;
-    CAPTURE_COUNT(launches, 1);
+    shim_thread.launches++;
     timing_end(&launch->timing, ok);
     if (!ok)
         scan_after(launch->scan, launch->stream, false);
@@ -120,7 +128,7 @@ void launch_after(struct launch *launch, CUresult result)
             write_record(launch, CAP_LAUNCH_OK);
         }
         if (launch->kernel)
-            __atomic_fetch_add(&launch->kernel->launches, 1, __ATOMIC_RELAXED);
+            count_launch(launch->kernel);
     } else if (!launch->record && launch->kernel) {
         if (!launch->config)
             describe(launch);
@@ -143,6 +151,7 @@ void launch_after(struct launch *launch, CUresult result)
         if (got.taken)
             add_flag(launch, CAP_LAUNCH_OUTPUTS);
     }
+    damage_launched(launch->call->seq, launch->kernel);
     sentinel_after_launch(launch->stream, launch->call->seq);
     health_poll();
 }

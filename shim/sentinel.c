@@ -201,6 +201,8 @@ static void look_if_due(struct tracked_stream *stream, uint32_t due)
 
 void sentinel_after_launch(struct tracked_stream *stream, uint64_t seq)
 {
+    if (options.sentinels == SENTINELS_OFF)
+        return;
     __atomic_store_n(&stream->last_work, seq, __ATOMIC_RELAXED);
     __atomic_fetch_add(&stream->launches_unchecked, 1, __ATOMIC_RELAXED);
     if (options.check == CHECK_LAUNCH)

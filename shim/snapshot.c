@@ -88,6 +88,8 @@ static bool take_armed(struct tracked_kernel *kernel)
 enum snapshot_choice snapshot_choose(struct tracked_kernel *kernel, uint32_t config, struct tracked_stream *stream,
                                      bool in_pair)
 {
+    if (!options.snapshots_first && !__atomic_load_n(&kernel->armed, __ATOMIC_RELAXED))
+        return SNAPSHOT_NONE;
     if (!kernel->matches || !shim_device_usable() || blob_broken())
         return SNAPSHOT_NONE;
     uint64_t number = __atomic_fetch_add(&matching, 1, __ATOMIC_RELAXED);

@@ -7,7 +7,6 @@
 
 #include "shim/doors.h"
 #include "shim/intern.h"
-#include "shim/object.h"
 #include "shim/options.h"
 #include "shim/shim.h"
 
@@ -49,6 +48,5 @@ uint32_t stack_here(void)
     uint32_t count = 0;
     for (int i = skip; i < got && raw[i]; i++)
         frames[count++] = (uintptr_t)raw[i];
-    object_refresh();
     return intern_stack(frames, count);
 }

@@ -3,6 +3,7 @@
 #ifndef SHIM_THREAD_H
 #define SHIM_THREAD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct segment;
@@ -15,8 +16,11 @@ struct shim_thread {
     uint32_t open_bytes;      /* size of the record that is being filled */
     struct segment *segment;  /* where this thread's records go */
     struct segment *previous; /* kept mapped, since a call may still patch a record in it */
-    uint64_t calls, own_tsc, records, record_bytes; /* not yet added to the capture's header */
-    uint32_t thread_id;                             /* Linux thread id, 0 unknown yet */
+    uint64_t calls, own_tsc, launches, records, record_bytes; /* not yet added to the capture's header */
+    uint32_t hook_calls; /* calls of `counted`, not yet added to its CAP_HOOK record */
+    uint16_t counted;
+    bool registered;    /* its end will be noticed */
+    uint32_t thread_id; /* Linux thread id, 0 unknown yet */
 };
 
 /* Preloaded libraries get static TLS; initial-exec keeps every access to one instruction and never allocates. */

@@ -80,6 +80,7 @@ BENCHES :=
 -include analyzer/build.mk
 -include tests/programs/build.mk
 -include tests/programs/pairs/build.mk
+-include tests/programs/odd/build.mk
 -include tests/build.mk
 -include bench/build.mk
 

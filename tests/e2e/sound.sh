@@ -22,4 +22,16 @@ for program in block_ok ocean_ok driver_ok nvrtc_ok; do
         rm -rf "$capture"
     done
 done
+# Sound but different devices: everything that the specification leaves open is chosen otherwise.
+for seed in 3 8; do
+    for program in block_ok ocean_ok; do
+        for preset in check deep; do
+            capture=$scratch/$program-$preset-$seed
+            SOFTGPU_VARIANT=$seed "$tool" run --device soft --preset $preset --out "$capture" -- "$programs/$program" >/dev/null 2>&1
+            equal "$program/$preset, device variant $seed: exit code" 0 $?
+            check "$program/$preset, device variant $seed: verify finds nothing" "$tool" verify "$capture"
+            rm -rf "$capture"
+        done
+    done
+done
 done_testing

@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# attribute, export and trace on captures of real programs, and what they say to wrong usage.
+. "$(dirname "$0")/lib/tap.bash"
+
+for program in block_nan block_gelu block_tail_write ocean_nan; do
+    "$tool" run --device soft --preset deep --out "$scratch/$program" -- "$programs/$program" >/dev/null 2>&1
+    "$tool" verify --json "$scratch/$program" >"$scratch/$program.json" 2>/dev/null
+done
+of() { # of PROGRAM FILTER: of its first finding
+    jq -r ".findings[0] | $2" "$scratch/$1.json"
+}
+line_of() { # line_of PROGRAM FAULT
+    fault_line "$(grep -rlE "FAULT: $2 \*/" "tests/programs/${1%%_*}" | head -n 1)" "$2"
+}
+
+# ---- attribute
+
+next=$(of block_nan '.next[0]')
+equal "a finding's next command is attribute" "ops-debug attribute $scratch/block_nan 1" "$next"
+check "it can be run as it stands" bash -c "${next/#ops-debug/$tool}"
+"$tool" attribute --json "$scratch/block_nan" 1 >"$scratch/a.json"
+equal "attribute of a NaN: exit code" 0 $?
+equal "its element is NaN, at the line that made it" "nan $(line_of block_nan nan)" \
+    "$(jq -r --argjson o "$(of block_nan .allocation.offset)" '.elements[] | select(.offset == $o) | "\(.device) \(.origin.line)"' "$scratch/a.json")"
+equal "the device did what the PTX says" true "$(jq '[.elements[].bits_differ] | any | not' "$scratch/a.json")"
+"$tool" attribute --json "$scratch/block_gelu" 1 >"$scratch/a.json"
+equal "attribute of an approximation: the worst element is off in fp64, at its line" true \
+    "$(jq --argjson o "$(of block_gelu .allocation.offset)" --argjson l "$(line_of block_gelu gelu)" \
+        '.elements[] | select(.offset == $o) | .origin.line == $l and (.error_fp64 | fabs) > 1e-3' "$scratch/a.json")"
+equal "inputs at the same place are shown" true "$(jq '[.elements[].inputs | length] | all(. > 0)' "$scratch/a.json")"
+equal "who stored it is known" true "$(jq '.elements[0].stored_by | .block[0] >= 0 and .line > 0' "$scratch/a.json")"
+launch=$(of block_gelu .launch.seq)
+allocation=$(of block_gelu .allocation.id)
+"$tool" attribute --json "$scratch/block_gelu" --launch "$launch" --allocation "$allocation" --elements 10:13 >"$scratch/a.json"
+equal "a range of elements" "10 11 12" "$(jq -r '[.elements[].element] | join(" ")' "$scratch/a.json")"
+equal "statistics before and after" true \
+    "$(jq --argjson a "$allocation" '.buffers[] | select(.allocation == $a) | .stored and .before.count == .after.count and .after.nan == 0' "$scratch/a.json")"
+"$tool" attribute --json "$scratch/block_gelu" --launch "$launch" --allocation "$allocation" --type u32 --elements 0:2 >"$scratch/a.json"
+equal "as another type" "u32 null" "$(jq -r '"\(.type) \(.elements[0].fp64)"' "$scratch/a.json")"
+check "attribute as text" "$tool" attribute "$scratch/block_tail_write" 1
+
+# ---- export
+
+npy=$scratch/one.npy
+check "one snapshot to a file" "$tool" export --format npy "$scratch/block_gelu" -o "$npy" --launch "$launch" --allocation "$allocation" --when after
+equal "npy: magic and version" "93 4e 55 4d 50 59 01 00" "$(od -An -tx1 -N8 "$npy" | sed 's/^ *//')"
+equal "npy: the header ends at a multiple of 64 with a newline" "128 0a" \
+    "$((10 + $(od -An -tu2 -j8 -N2 "$npy"))) $(od -An -tx1 -j127 -N1 "$npy" | tr -d ' ')"
+elements=$(($(of block_gelu .allocation.bytes) / 4))
+check "npy: type and shape" grep -qaF "{'descr': '<f4', 'fortran_order': False, 'shape': ($elements,), }" "$npy"
+equal "npy: size" $((128 + 4 * elements)) "$(stat -c %s "$npy")"
+first=$("$tool" attribute --json "$scratch/block_gelu" --launch "$launch" --allocation "$allocation" --elements 0:1 | jq '.elements[0].device')
+equal "npy: its first element is the device's" "$(printf %.6e "$first")" "$(printf %.6e "$(od -An -tf4 -j128 -N4 "$npy")")"
+check "all snapshots to a folder" "$tool" export "$scratch/block_gelu" -o "$scratch/folder" --launch "$launch"
+equal "npy: as many files as snapshots" "$("$tool" show --json "$scratch/block_gelu" "$launch" | jq '.snapshots | length')" \
+    "$(find "$scratch/folder" -name '*.npy' | wc -l)"
+check "npy: the same array among them" \
+    cmp "$npy" "$(echo "$scratch"/folder/launch-"$launch"_argument-*_allocation-"$allocation"_after.npy)"
+
+# ---- trace
+
+for program in block_nan ocean_nan; do
+    "$tool" trace --json "$scratch/$program" >"$scratch/t.json"
+    equal "$program: trace's exit code" 1 $?
+    equal "$program: first launch, born at the line" "$(of $program .launch.seq) $(line_of $program nan)" \
+        "$(jq -r '.bad[0] | "\(.seq) \(.born.line)"' "$scratch/t.json")"
+    equal "$program: with thread and operand" true \
+        "$(jq '.bad[0].born | (.thread | length) == 3 and .operands[0] < 0' "$scratch/t.json")"
+    equal "$program: it spread from there" true \
+        "$(jq '(.bad | length) > 1 and .bad[1].born == null and .bad[1].source_launch == .bad[0].seq' "$scratch/t.json")"
+done
+last=$("$tool" trace --json "$scratch/ocean_nan" | jq '.bad[-1].seq')
+"$tool" trace "$scratch/ocean_nan" --launch "$last" >"$scratch/out"
+check "the chain of one launch goes back to the birth" grep -qE '^from +launch' "$scratch/out"
+"$tool" trace --full "$scratch/block_tail_write" >"$scratch/out"
+equal "no NaN: exit code" 0 $?
+check "no NaN: text" grep -q '^0 of' "$scratch/out"
+
+# ---- wrong usage
+
+# usage NAME PATTERN ARGS...: exit code 2 and one line on stderr that matches.
+usage() {
+    local name=$1 pattern=$2 rc
+    shift 2
+    "$tool" "$@" >"$scratch/out" 2>"$scratch/err"
+    rc=$?
+    if [ $rc -eq 2 ] && [ "$(wc -l <"$scratch/err")" -eq 1 ] && grep -qE "$pattern" "$scratch/err" && [ ! -s "$scratch/out" ]; then
+        ok "$name: $(cat "$scratch/err")"
+    else
+        not_ok "$name: exit $rc, $(head -n 1 "$scratch/err")"
+    fi
+}
+good=$scratch/block_gelu
+usage "attribute: no capture" 'wants a capture' attribute
+usage "attribute: neither finding nor launch" 'wants a capture' attribute "$good"
+usage "attribute: no such finding" 'no finding 99' attribute "$good" 99
+usage "attribute: not a number" 'number of a finding' attribute "$good" x
+usage "attribute: no such launch" 'no launch 99999' attribute "$good" --launch 99999
+usage "attribute: no such allocation" 'no allocation 99999' attribute "$good" --launch 1 --allocation 99999
+usage "attribute: no such type" "is one of" attribute "$good" 1 --type float
+usage "attribute: malformed range" 'FROM:TO' attribute "$good" 1 --elements 3-5
+usage "attribute: range past the end" 'not among them' attribute "$good" 1 --elements 0:99999999
+usage "attribute: no such capture" 'missing' attribute "$scratch/missing" 1
+usage "export: nothing said" 'wants a capture' export "$good"
+usage "export: another format" 'format is npy' export --format csv "$good" -o "$scratch/x" --launch 1
+usage "export: another moment" 'before or after' export --when during "$good" -o "$scratch/x" --launch 1
+usage "export: a folder that cannot be made" 'No such file' export "$good" -o "$scratch/no/where" --launch "$launch"
+usage "export: no such snapshot" 'no such snapshot' export "$good" -o "$scratch/x" --launch "$launch" --allocation 1
+usage "trace: no capture" 'wants one capture' trace
+usage "trace: threshold" 'not negative' trace --threshold big "$good"
+usage "trace: no such launch" 'no launch' trace --launch 99999 "$good"
+for command in attribute export trace; do
+    check "$command --help" "$tool" $command --help
+done
+done_testing

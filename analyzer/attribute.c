@@ -237,7 +237,7 @@ static void take_row(struct maker *m, uint64_t element, const struct rerun_conte
 static enum status take_rows(struct maker *m, uint64_t from, uint64_t to, struct diag *diag)
 {
     struct attribute *out = m->out;
-    struct rerun_contents inputs[ATTRIBUTE_INPUTS];
+    struct rerun_contents inputs[ATTRIBUTE_INPUTS] = {{.data = NULL}};
     for (size_t i = 0; i < out->buffer_count && out->input_count < ATTRIBUTE_INPUTS; i++) {
         const struct attribute_buffer *b = &out->buffers[i];
         if (b->allocation == out->allocation || b->allocation->bytes != out->allocation->bytes || !b->has_before)

@@ -323,7 +323,7 @@ static unsigned harvest(struct scan_slots *slots, struct totals *totals)
                 ready[count++] = &group[i];
         }
     }
-    qsort(ready, count, sizeof *ready, by_launch);
+    qsort(ready, count, sizeof(void *), by_launch);
     for (unsigned i = 0; i < count; i++) {
         if (ready[i]->use == SLOT_PENDING)
             read_slot(ready[i], totals);

@@ -164,7 +164,7 @@ static void test_health_of_outputs(void **state)
 {
     static const char *const presets[] = {"OPSDEBUG_PRESET=watch", "OPSDEBUG_PRESET=check", "OPSDEBUG_PRESET=deep"};
     static const char *const depths[] = {"OPSDEBUG_HEALTH=sample", "OPSDEBUG_HEALTH=full"};
-    struct cap_health h;
+    struct cap_health h = {0};
     for (int i = 0; i < 3 && softgpu_is_there(); i++)
         for (int depth = 0; depth < 2; depth++) {
             const char *const environment[] = {ON_SOFTGPU, presets[i], depths[depth], NULL};
@@ -188,7 +188,7 @@ static void test_health_can_be_switched_off_and_told_what_is_large(void **state)
     const char *const off[] = {ON_SOFTGPU, "OPSDEBUG_PRESET=deep", "OPSDEBUG_HEALTH=off", NULL};
     const char *const low[] = {ON_SOFTGPU, "OPSDEBUG_PRESET=deep", "OPSDEBUG_HEALTH_THRESHOLD=1e5", NULL};
     const char *const high[] = {ON_SOFTGPU, "OPSDEBUG_PRESET=deep", "OPSDEBUG_HEALTH_THRESHOLD=2e38", NULL};
-    struct cap_health h;
+    struct cap_health h = {0};
     if (!softgpu_is_there())
         return;
     assert_int_equal(health_of("nan", off, &h), 0);

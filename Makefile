@@ -31,13 +31,14 @@ say = @printf '  %-7s %s\n' "$(1)" "$(2)";
 endif
 
 # All cores, unless the caller says how many jobs.
-ifeq ($(filter -j% --jobs%,$(MAKEFLAGS)),)
+ifeq ($(MAKELEVEL)$(filter -j% --jobs%,$(MAKEFLAGS)),0)
 MAKEFLAGS += --jobs=$(shell nproc 2>/dev/null || echo 1)
 endif
 
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SUFFIXES:
+.SECONDARY:
 
 # $(call archive,NAME,SOURCES): build $(B)/lib/NAME.a from C sources (paths from the root).
 define archive

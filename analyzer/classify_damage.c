@@ -60,6 +60,9 @@ static void add_sentinel(const struct damage_case *c, struct finding *f)
                      ": %s%s, were %s",
                      d->length, d->tail ? "behind the end" : "before the start", c->allocation->id, d->offset,
                      c->allocation->bytes, found, d->length > shown ? " ..." : "", expected);
+    if (f->ptx_line && f->allocation && f->allocation != c->allocation->id)
+        finding_evidence(f, "landed-in", "the redzone %s allocation %u, which the store was not meant for",
+                         d->tail ? "behind" : "before", c->allocation->id);
     uint32_t kind = c->allocation->record->kind;
     if (kind == CAP_ALLOC_HOST || kind == CAP_ALLOC_REGISTERED || kind == CAP_ALLOC_MANAGED)
         finding_evidence(f, "host-or-launch", "the host can write to this allocation, too; it may have been the host");

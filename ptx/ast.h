@@ -165,8 +165,10 @@ struct function {
     struct location *locations;
     uint32_t location_count, location_capacity;
     uint32_t index;
-    uint32_t local_bytes; /* of one frame: .local variables, parameters, parameter blocks of calls */
-    uint32_t param_bytes; /* of an entry */
+    uint32_t local_bytes;       /* of one frame: .local variables, parameters, parameter blocks of calls */
+    uint32_t param_bytes;       /* of an entry */
+    const struct name *unknown; /* a directive that this executor does not know; NULL: none */
+    struct place unknown_at;
 };
 
 struct debug_label {

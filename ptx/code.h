@@ -166,6 +166,9 @@ struct code {
     bool indirect;    /* has indirect calls: may reach any function */
     uint32_t *shared; /* shared variables it names */
     uint32_t shared_count, shared_capacity, callee_capacity;
+    /* What this executor lacks to run it, in order of lines, one per distinct message; such a function has no code. */
+    struct diag **refusals;
+    uint32_t refusal_count, refusal_capacity;
 };
 
 struct lower;
@@ -179,6 +182,7 @@ struct ptx_module {
     uint32_t code_count;
     struct ptx_kernel *kernels;
     struct code **kernel_code;
+    const struct diag **kernel_refusals; /* by kernel; NULL: it can be run */
     uint32_t kernel_count;
     struct ptx_variable *variables;
     struct symbol **variable_symbols;
@@ -186,6 +190,8 @@ struct ptx_module {
     struct symbol *
         *shared; /* every .shared variable of the module, in order; a kernel's layout holds those it reaches */
     uint32_t shared_count;
+    struct matrix *matrices; /* forms of matrix instructions, ptx/matrix.h */
+    uint32_t matrix_count, matrix_capacity;
     uint32_t access_count; /* memory accesses: size of an engine's cache */
 };
 
@@ -200,6 +206,8 @@ struct kernel_layout {
 };
 enum status layout_kernel(const struct ptx_module *module, uint32_t function, uint32_t *offsets,
                           struct kernel_layout *layout);
+/* Marks in `seen` (one byte per function) everything that function `index` may reach, itself included. */
+enum status mark_reachable(const struct ptx_module *module, uint32_t index, uint8_t *seen);
 
 void lower_module(struct ptx_module *module);
 

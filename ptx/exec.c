@@ -79,6 +79,12 @@ static enum status check_config(struct launch *l, struct diag *d)
             l->entry = l->module->kernel_code[i];
     if (!l->entry)
         return refuse(d, "kernel `%s` is not of this module", k->name);
+    const struct diag *refusal = ptx_kernel_refusal(c->module, k);
+    if (refusal) {
+        if (d)
+            *d = *refusal;
+        return STATUS_NOT_SUPPORTED;
+    }
     uint64_t threads = 1, blocks = 1;
     for (int i = 0; i < 3; i++) {
         if (c->grid[i] == 0 || c->block[i] == 0)

@@ -277,6 +277,8 @@ static uint32_t address_slot(struct lower *l, const struct operand *o, const str
 {
     struct fill f = {.value = s->id, .addend = addend};
     if (s->kind == SYMBOL_FUNCTION) {
+        if (!s->function->defined)
+            lower_refuse(l, "it takes the address of a function that is not defined in this module");
         f.kind = FILL_FUNCTION;
         f.value = s->function->index;
         return fill_slot(l, f);
@@ -505,7 +507,7 @@ static void read_modifiers(struct lower *l)
         }
         uint64_t bit = UINT64_C(1) << modifiers[k].class;
         /* cp.async.ca.shared.global names two spaces; caches and scopes may repeat. */
-        bool repeats = bit & (M(CACHE) | M(SPACE) | M(SCOPE));
+        bool repeats = bit & (M(CACHE) | M(SPACE) | M(SCOPE) | M(MATRIX));
         if ((m->set & bit) && !repeats) {
             snprintf(why, sizeof why, "modifier `.%.40s` does not go with another of its kind", word);
             lower_refuse(l, why);
@@ -609,6 +611,35 @@ static void lower_formals(struct lower *l, const struct symbol *list, struct cal
     *count = n;
 }
 
+/* One statement after the other. What is not supported ends the statement only: the function gets no code then, and the
+ * rest is read for what else is missing, and for errors. */
+static void lower_statements(struct lower *l, const struct function *f)
+{
+    struct reader *r = l->reader;
+    jmp_buf here, *outer = r->fail;
+    volatile uint32_t next = 0;
+    volatile bool directive = f->unknown != NULL;
+    r->fail = &here;
+    if (setjmp(here) && (r->status != STATUS_NOT_SUPPORTED || !refusal_note(l))) {
+        r->fail = outer;
+        if (r->status != STATUS_NOT_SUPPORTED)
+            longjmp(*outer, 1);
+        return;
+    }
+    if (directive) {
+        directive = false;
+        reader_fail(r, STATUS_NOT_SUPPORTED, f->unknown_at, "thread block clusters (.%s) are not supported",
+                    f->unknown->text);
+    }
+    while (next < f->statement_count) {
+        uint32_t i = next;
+        next = i + 1;
+        l->statement_pc[i] = l->code->count;
+        lower_statement(l, &f->statements[i]);
+    }
+    r->fail = outer;
+}
+
 static void lower_function(struct lower *l, struct function *f)
 {
     struct code *k = l->code = l->module->code[f->index];
@@ -626,9 +657,10 @@ static void lower_function(struct lower *l, struct function *f)
         lower_formals(l, f->returns, &k->returns, &k->return_count);
     }
     l->statement_pc = reader_alloc(l->reader, f->statement_count + 1, sizeof *l->statement_pc);
-    for (uint32_t i = 0; i < f->statement_count; i++) {
-        l->statement_pc[i] = k->count;
-        lower_statement(l, &f->statements[i]);
+    lower_statements(l, f);
+    if (k->refusal_count) {
+        k->count = 0;
+        return;
     }
     l->statement_pc[f->statement_count] = k->count;
     l->s = NULL;

@@ -40,7 +40,8 @@ enum { BAR_MODE_SYNC, BAR_MODE_ARRIVE, BAR_MODE_RED, BAR_MODE_WARP };
 #define MODIFIER_CLASSES(X)                                                                                            \
     X(ROUND) X(ROUND_INT) X(FTZ) X(SAT) X(SATFINITE) X(RELU) X(APPROX) X(FULL) X(NOFTZ) X(NAN) X(XORSIGN) X(ABS)       \
     X(CC) X(HALF) X(COMPARE) X(OPER) X(SPACE) X(VECTOR) X(SEMANTICS) X(MMIO) X(SCOPE) X(CACHE) X(UNI) X(SYNC)          \
-    X(ALIGNED) X(TO) X(SHIFTAMT) X(MODE) X(PROPERTY) X(PERMUTE) X(SIDE) X(CLAMP) X(BARRIER) X(ASYNC) X(GROUP)
+    X(ALIGNED) X(TO) X(SHIFTAMT) X(MODE) X(PROPERTY) X(PERMUTE) X(SIDE) X(CLAMP) X(BARRIER) X(ASYNC) X(GROUP)       \
+    X(MATRIX)
 // clang-format on
 #define CLASS_INDEX(name) CLASS_##name,
 enum modifier_class { MODIFIER_CLASSES(CLASS_INDEX) CLASS_COUNT };
@@ -126,6 +127,11 @@ enum microop load_op(enum mem_space space, enum element element);
 /* The statement's functions, by row of opcodes.def. */
 #define OPCODE(name, modifiers, types, operands, function, effect) void function(struct lower *l);
 #include "ptx/opcodes.def"
+
+/* refusal.c: keeps the reader's present message as one of the function's; false when there are so many that no more are
+ * wanted. And, when all functions are lowered: which kernels can reach such a function. */
+bool refusal_note(struct lower *l);
+void refusals_find(struct ptx_module *m);
 
 /* fold.c: forwards launch constants, drops what became useless, closes the gaps. */
 void fold_code(struct lower *l);

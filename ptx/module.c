@@ -22,7 +22,8 @@ static void describe_kernels(struct ptx_module *m)
             params[k++] = (struct ptx_param){s->name->text, (uint32_t)s->offset, (uint32_t)s->bytes, s->align};
         uint64_t threads = (uint64_t)f->maxntid[0] * f->maxntid[1] * f->maxntid[2];
         struct kernel_layout layout;
-        layout_kernel(m, i, NULL, &layout);
+        if (layout_kernel(m, i, NULL, &layout))
+            reader_fail(r, STATUS_NO_MEMORY, (struct place){0, 0}, "out of memory while reading PTX");
         m->kernel_code[n] = m->code[i];
         m->kernels[n++] = (struct ptx_kernel){
             .name = f->name->text,
@@ -62,13 +63,13 @@ static void describe_variables(struct ptx_module *m)
 }
 
 /* Everything a function may reach: itself, its callees, and with an indirect call every function. */
-static void mark_reachable(const struct ptx_module *m, uint32_t index, uint8_t *seen)
+enum status mark_reachable(const struct ptx_module *m, uint32_t index, uint8_t *seen)
 {
     if (seen[index])
-        return;
+        return STATUS_OK;
     uint32_t *stack = malloc((m->code_count + 1) * sizeof *stack);
     if (!stack)
-        return;
+        return STATUS_NO_MEMORY;
     uint32_t depth = 0;
     stack[depth++] = index;
     seen[index] = 1;
@@ -88,6 +89,7 @@ static void mark_reachable(const struct ptx_module *m, uint32_t index, uint8_t *
         }
     }
     free(stack);
+    return STATUS_OK;
 }
 
 enum status layout_kernel(const struct ptx_module *m, uint32_t index, uint32_t *offsets, struct kernel_layout *layout)
@@ -95,13 +97,12 @@ enum status layout_kernel(const struct ptx_module *m, uint32_t index, uint32_t *
     uint8_t *seen = calloc(m->code_count + 1, 1), *used = calloc(m->shared_count + m->ast.shared_count + 1, 1);
     memset(layout, 0, sizeof *layout);
     layout->reachable = seen;
-    if (!seen || !used) {
+    if (!seen || !used || mark_reachable(m, index, seen)) {
         free(used);
         free(seen);
         layout->reachable = NULL;
         return STATUS_NO_MEMORY;
     }
-    mark_reachable(m, index, seen);
     for (uint32_t i = 0; i < m->code_count; i++)
         for (uint32_t k = 0; seen[i] && k < m->code[i]->shared_count; k++)
             used[m->code[i]->shared[k]] = 1;
@@ -140,7 +141,9 @@ enum status layout_kernel(const struct ptx_module *m, uint32_t index, uint32_t *
 static enum status read_stages(struct ptx_module *m, const char *text, size_t bytes, const char *name)
 {
     struct reader *r = &m->reader;
-    if (setjmp(r->fail))
+    jmp_buf fail;
+    r->fail = &fail;
+    if (setjmp(fail))
         return r->status;
     r->name = name; /* until the copy is made */
     r->name = reader_intern(r, name, strlen(name))->text;
@@ -158,6 +161,7 @@ static enum status read_stages(struct ptx_module *m, const char *text, size_t by
     lower_module(m);
     describe_variables(m);
     describe_kernels(m);
+    refusals_find(m);
     m->version = (struct ptx_version){m->ast.version_major, m->ast.version_minor, m->ast.target, m->ast.address_size};
     return STATUS_OK;
 }
@@ -186,11 +190,14 @@ enum status ptx_module_load(const char *text, size_t bytes, const char *name, st
     map_free(&l->fills);
     free(l);
     m->lower = NULL;
+    m->reader.fail = NULL;
     m->reader.diag = NULL; /* the caller's */
     if (status) {
         ptx_module_free(m);
         return status;
     }
+    memset(diag, 0, sizeof *diag); /* of what a single kernel lacks */
+    diag->offset = -1;
     *out = m;
     return STATUS_OK;
 }

@@ -36,8 +36,8 @@ struct ptx_module;
 
 /* Parses and lowers `bytes` bytes of PTX (a trailing NUL is allowed). `name` is used in messages only and copied. On
  * failure *out is NULL and *diag (never NULL) says what, where (line, column, caret excerpt) and what was expected.
- * Every instruction that the executor cannot run is refused here (STATUS_NOT_SUPPORTED, its name in diag->text), never
- * at run time. */
+ * An instruction that the executor lacks does not fail the module: the kernels that can reach it are refused, see
+ * ptx_kernel_refusal(). */
 enum status ptx_module_load(const char *text, size_t bytes, const char *name, struct ptx_module **out,
                             struct diag *diag);
 void ptx_module_free(struct ptx_module *module); /* NULL is fine; no launch may be using it */
@@ -69,6 +69,16 @@ size_t ptx_module_kernel_count(const struct ptx_module *module);
 const struct ptx_kernel *ptx_module_kernel(const struct ptx_module *module, size_t index);
 /* NULL when there is no such entry. */
 const struct ptx_kernel *ptx_module_find_kernel(const struct ptx_module *module, const char *name);
+
+/* Why the kernel cannot be run here: an instruction (or another feature) that the executor lacks, in the kernel or in a
+ * function that it can reach; directly, or, when any of them calls indirectly, in any function of the module. Its name
+ * is in `text`, with line, column and excerpt. NULL: it can. ptx_run() refuses such a kernel before it does anything.
+ * The message lives as long as the module. */
+const struct diag *ptx_kernel_refusal(const struct ptx_module *module, const struct ptx_kernel *kernel);
+/* All that is missing, one message per function and instruction: writes at most `max` of them, returns how many there
+ * are. (A function's list ends at 64.) */
+size_t ptx_kernel_missing(const struct ptx_module *module, const struct ptx_kernel *kernel, const struct diag **list,
+                          size_t max);
 
 /* A module-scope .global or .const variable with a home in device memory. */
 struct ptx_variable {
@@ -239,8 +249,8 @@ struct ptx_launch {
 };
 
 struct ptx_result {
-    enum status
-        status; /* OK; FAULT (unchecked: `faults[0]` ended the launch); LIMIT; CANCELLED; NO_MEMORY; BAD_INPUT */
+    enum status status; /* OK; FAULT (unchecked: `faults[0]` ended the launch); LIMIT; CANCELLED; NO_MEMORY; BAD_INPUT;
+                           NOT_SUPPORTED */
     struct ptx_fault
         *faults; /* owned; free with ptx_result_free(); ordered by (ptx_line, kind, range), deterministic */
     size_t fault_count;
@@ -252,7 +262,8 @@ struct ptx_result {
 
 /* Runs the launch. *result is always filled (release it with ptx_result_free); the return value is result->status. In
  * checked mode faults do not change the status. A configuration the kernel cannot run with (block too large, zero grid,
- * missing parameter buffer) is STATUS_BAD_INPUT with *diag (may be NULL) filled. */
+ * missing parameter buffer) is STATUS_BAD_INPUT with *diag (may be NULL) filled; a kernel that ptx_kernel_refusal()
+ * names is STATUS_NOT_SUPPORTED with that message. */
 enum status ptx_run(const struct ptx_launch *launch, struct ptx_result *result, struct diag *diag);
 void ptx_result_free(struct ptx_result *result);
 

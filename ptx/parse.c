@@ -545,8 +545,11 @@ static void parse_performance(struct parser *p, struct function *f)
             parse_attribute(p, &unused);
         } else if (token_is_dot(&t, "explicitcluster") || token_is_dot(&t, "reqnctapercluster") ||
                    token_is_dot(&t, "maxclusterrank") || token_is_dot(&t, "blocksareclusters")) {
-            reader_fail(p->reader, STATUS_NOT_SUPPORTED, t.at, "thread block clusters (.%s) are not supported",
-                        t.name->text);
+            f->unknown = t.name;
+            f->unknown_at = t.at;
+            lexer_next(&p->lx);
+            while (p->lx.token.kind == TOKEN_INT || token_is(&p->lx.token, ','))
+                lexer_next(&p->lx);
         } else {
             parse_unexpected(p, "a performance directive, `{` or `;`");
         }

@@ -9,12 +9,19 @@ enum { EXCERPT_COLUMNS = 160 };
 static void write_excerpt(struct reader *r, struct place at)
 {
     const char *line = r->text, *end = r->text + r->bytes;
-    for (uint32_t n = 1; n < at.line && line < end; n++) {
+    uint32_t first = 1;
+    if (r->excerpt_line && r->excerpt_line <= at.line) {
+        line = r->excerpt_at;
+        first = r->excerpt_line;
+    }
+    for (uint32_t n = first; n < at.line && line < end; n++) {
         const char *newline = memchr(line, '\n', (size_t)(end - line));
         if (!newline)
             return;
         line = newline + 1;
     }
+    r->excerpt_at = line;
+    r->excerpt_line = at.line;
     size_t length = strcspn(line, "\r\n");
     size_t start = 0;
     if (at.column > EXCERPT_COLUMNS - 20)
@@ -51,7 +58,7 @@ __attribute__((noreturn)) void reader_fail(struct reader *r, enum status status,
     if (at.line)
         write_excerpt(r, at);
     r->status = status;
-    longjmp(r->fail, 1);
+    longjmp(*r->fail, 1);
 }
 
 void *reader_alloc(struct reader *r, size_t count, size_t size)

@@ -22,10 +22,13 @@ struct reader {
     const char *text; /* NUL-terminated copy in the arena */
     size_t bytes;
     enum status status;
-    jmp_buf fail;
+    jmp_buf *fail;
+    /* Where the last excerpt's line starts: many in one text cost one walk through it. */
+    const char *excerpt_at;
+    uint32_t excerpt_line;
 };
 
-/* Never returns: fills the diag (place, message, the line with a caret under the column) and jumps to r->fail. */
+/* Never returns: fills the diag (place, message, the line with a caret under the column) and jumps to *r->fail. */
 __attribute__((noreturn)) void reader_fail(struct reader *r, enum status status, struct place at, const char *format,
                                            ...) __attribute__((format(printf, 4, 5)));
 void *reader_alloc(struct reader *r, size_t count, size_t size); /* zeroed, never NULL: fails with STATUS_NO_MEMORY */

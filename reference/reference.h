@@ -22,8 +22,9 @@
 struct reference_module;
 
 /* `image`: a fat binary or PTX text; `sm`: the device's capability (75), 0: unknown. `name` is for messages. On failure
- * *out is NULL and *diag says why: STATUS_NOT_FOUND no PTX inside, STATUS_NOT_SUPPORTED an instruction the executor
- * lacks (in diag->text), STATUS_BAD_INPUT. Immutable afterwards, may be shared by threads. */
+ * *out is NULL and *diag says why: STATUS_NOT_FOUND no PTX inside, STATUS_NOT_SUPPORTED, STATUS_BAD_INPUT. A kernel
+ * with an instruction that the executor lacks is refused by reference_run() only, as "unsupported". Immutable
+ * afterwards, may be shared by threads. */
 enum status reference_module_open(const void *image, size_t bytes, uint32_t sm, const char *name,
                                   struct reference_module **out, struct diag *diag);
 void reference_module_close(struct reference_module *module); /* NULL is fine; no launch may be using it */

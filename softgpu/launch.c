@@ -228,6 +228,9 @@ CUresult launch_submit(struct context *context, struct function *f, struct strea
     CUresult result = check(f, launch);
     if (result != CUDA_SUCCESS)
         return result;
+    const struct diag *refusal = ptx_kernel_refusal(f->module->image->ptx, entry);
+    if (refusal)
+        return log_unsupported_part(entry->name, refusal->text);
     fault_on_call(entry->name, &faults);
     if (fault_has(&faults, FAULT_LAUNCHFAIL))
         return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
@@ -262,9 +265,12 @@ CUresult launch_submit(struct context *context, struct function *f, struct strea
         .sm_count = config_get()->sm_count,
     };
     const struct ptx_module *flawed = faults.kinds & FAULT_TEXT_KINDS ? image_flawed(l->image, faults.kinds) : NULL;
-    if (flawed) {
+    const struct ptx_kernel *rewritten = flawed ? ptx_module_find_kernel(flawed, entry->name) : NULL;
+    if (rewritten && (refusal = ptx_kernel_refusal(flawed, rewritten)) != NULL) {
+        log_unsupported_part("SOFTGPU_FAULTS", refusal->text);
+    } else if (rewritten) {
         l->launch.module = flawed;
-        l->launch.kernel = ptx_module_find_kernel(flawed, entry->name);
+        l->launch.kernel = rewritten;
     }
     memcpy(l->launch.grid, launch->grid, sizeof launch->grid);
     memcpy(l->launch.block, launch->block, sizeof launch->block);

@@ -33,8 +33,14 @@ static void test_messages(void **state)
         struct ptx_module *m;
         struct diag d;
         enum status s = load(text, bytes, &m, &d);
+        const struct diag *refusal = NULL; /* of the first kernel that has one */
+        for (size_t i = 0; s == STATUS_OK && i < ptx_module_kernel_count(m) && !refusal; i++)
+            refusal = ptx_kernel_refusal(m, ptx_module_kernel(m, i));
+        if (refusal)
+            d = *refusal;
         snprintf(got, sizeof got, "%s:%u:%u: %s: %s\n%s%s", d.where, d.line, d.column,
-                 s == STATUS_BAD_INPUT       ? "bad input"
+                 refusal                     ? "not runnable"
+                 : s == STATUS_BAD_INPUT     ? "bad input"
                  : s == STATUS_NOT_SUPPORTED ? "not supported"
                  : s == STATUS_OK            ? "OK"
                                              : "other",
@@ -226,11 +232,71 @@ static void test_forms(void **state)
     kit_free(&k);
 }
 
+/* What one kernel lacks refuses that kernel and those that can reach it, and nothing else. */
+static void test_refusals(void **state)
+{
+    static const char text[] =
+        ".version 9.0\n.target sm_90\n.address_size 64\n"
+        ".extern .func elsewhere();\n"
+        ".func bad() { .reg .b32 %r<3>; frob.u32 %r1, %r2; frob.u32 %r2, %r1;\nnot.known; ret; }\n"
+        ".func middle() { call bad, (); ret; }\n"
+        ".func good() { ret; }\n"
+        ".entry sound(.param .u64 out) {\n.reg .b64 %rd<2>;\nld.param.u64 %rd1, [out];\n"
+        "call good, ();\nst.global.u32 [%rd1], 7;\nret;\n}\n"
+        ".entry reaches(.param .u64 out) {\n.reg .b64 %rd<2>;\nld.param.u64 %rd1, [out];\n"
+        "st.global.u32 [%rd1], 9;\ncall middle, ();\nret;\n}\n"
+        ".entry indirect(.param .u64 f) {\n.reg .b64 %rd<2>;\nld.param.u64 %rd1, [f];\n"
+        "proto: .callprototype _ ();\ncall %rd1, (), proto;\nret;\n}\n"
+        ".entry own() {\n.reg .b32 %r<2>;\nfancy.b32 %r1;\ncall bad, ();\nret;\n}\n"
+        ".entry cluster() .reqnctapercluster 2, 1, 1 { ret; }\n"
+        ".entry taken() {\n.reg .b64 %rd<2>;\nmov.u64 %rd1, elsewhere;\nret;\n}\n";
+    struct kit k;
+    kit_load(&k, text);
+    uint32_t out[4] = {0};
+    kit_buffer(&k, 0, out, sizeof out);
+    assert_int_equal(kit_run(&k, "sound", 1, 32), STATUS_OK);
+    assert_int_equal(out[0], 7);
+    static const struct {
+        const char *kernel, *word;
+        uint32_t line;
+        size_t missing;
+    } cases[] = {
+        {"sound", NULL, 0, 0},         {"reaches", "`frob.u32`", 5, 2},          {"indirect", "`frob.u32`", 5, 2},
+        {"own", "`fancy.b32`", 32, 3}, {"cluster", ".reqnctapercluster", 36, 1}, {"taken", "`mov.u64`", 39, 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct ptx_kernel *kernel = ptx_module_find_kernel(k.module, cases[i].kernel);
+        const struct diag *d = ptx_kernel_refusal(k.module, kernel), *list[8];
+        assert_int_equal(ptx_kernel_missing(k.module, kernel, list, 8), cases[i].missing);
+        assert_int_equal(ptx_kernel_missing(k.module, kernel, list, 1), cases[i].missing);
+        if (!cases[i].word) {
+            assert_null(d);
+            continue;
+        }
+        assert_ptr_equal(d, list[0]);
+        assert_non_null(strstr(d->text, cases[i].word));
+        assert_int_equal(d->line, cases[i].line);
+        assert_non_null(strchr(d->excerpt, '^'));
+        assert_int_equal(kit_run(&k, cases[i].kernel, 1, 32), STATUS_NOT_SUPPORTED);
+        assert_string_equal(k.diag.text, d->text);
+        assert_int_equal(k.result.counts.threads, 0);
+    }
+    assert_int_equal(out[0], 7);
+    kit_free(&k);
+    /* What is malformed behind an unsupported instruction still refuses the text. */
+    static const char broken[] = ".version 9.0\n.target sm_75\n.address_size 64\n"
+                                 ".entry k() { frob.u32 %r1; add.u32 1, 2; ret; }\n";
+    struct ptx_module *m;
+    struct diag d;
+    assert_int_equal(load(broken, strlen(broken), &m, &d), STATUS_BAD_INPUT);
+    assert_null(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_messages),         cmocka_unit_test(test_kernel_facts), cmocka_unit_test(test_variables),
-        cmocka_unit_test(test_source_positions), cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_source_positions), cmocka_unit_test(test_forms),        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -87,6 +87,25 @@ static void bench_start(struct bench *t, const struct reference_module *m, enum 
     };
 }
 
+/* The executor lacks an instruction of k: only k is refused. */
+static void test_run_unsupported(void **state)
+{
+    struct reference_module *m = load(KERNEL("frob.b32 %r1, %r2;\n") ".entry other(.param .u64 a) { ret; }\n");
+    struct bench t;
+    struct reference_result result;
+    bench_start(&t, m, REFERENCE_AS_LAUNCHED);
+    reference_run(&t.launch, &result);
+    assert_int_equal(result.status, STATUS_NOT_SUPPORTED);
+    assert_string_equal(result.reason, "unsupported");
+    assert_non_null(strstr(result.diag.text, "`frob.b32`"));
+    reference_result_free(&result);
+    t.launch.kernel = "other";
+    reference_run(&t.launch, &result);
+    assert_null(result.reason);
+    reference_result_free(&result);
+    reference_module_close(m);
+}
+
 static void test_run_both_layouts(void **state)
 {
     struct reference_module *m = load(copy_ptx);
@@ -250,6 +269,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_traits),
         cmocka_unit_test(test_traits_of_one_kernel),
+        cmocka_unit_test(test_run_unsupported),
         cmocka_unit_test(test_run_both_layouts),
         cmocka_unit_test(test_run_into_another_region),
         cmocka_unit_test(test_run_mixed_origin),

@@ -116,12 +116,29 @@ static void test_load_refuses_what_cannot_run(void **state)
     fails(CUDA_ERROR_INVALID_IMAGE, cuModuleLoadData(&m, ""));
     fails(CUDA_ERROR_INVALID_IMAGE, cuModuleLoadData(&m, "\177"));
     fails(CUDA_ERROR_INVALID_PTX,
-          cuModuleLoadData(&m, ".version 7.0\n.target sm_75\n.address_size 64\n.entry k() { fly; }"));
+          cuModuleLoadData(&m, ".version 7.0\n.target sm_75\n.address_size 64\n.entry k() { fly }"));
     fails(
         CUDA_ERROR_INVALID_PTX,
         cuModuleLoadData(&m, ".version 8.0\n.target sm_90\n.address_size 64\n.entry k() { ret; }")); /* device is 8.6 */
     fails(CUDA_ERROR_FILE_NOT_FOUND, cuModuleLoad(&m, "/nonexistent.ptx"));
     fails(CUDA_ERROR_INVALID_VALUE, cuModuleLoadData(&m, NULL));
+}
+
+/* An instruction that the executor lacks refuses the launch of its kernel, and nothing else, for no longer. */
+static void test_launch_of_an_unsupported_kernel(void **state)
+{
+    CUmodule m;
+    CUfunction bad, good;
+    int registers;
+    ok(cuModuleLoadData(&m, ".version 7.0\n.target sm_75\n.address_size 64\n"
+                            ".entry bad() { fly; }\n.entry good() { ret; }"));
+    ok(cuModuleGetFunction(&bad, m, "bad"));
+    ok(cuModuleGetFunction(&good, m, "good"));
+    ok(cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, bad));
+    fails(CUDA_ERROR_NOT_SUPPORTED, launch(bad, 1, 1, 0, NULL));
+    ok(launch(good, 1, 1, 0, NULL));
+    ok(cuCtxSynchronize());
+    ok(cuModuleUnload(m));
 }
 
 static void test_jit_log_names_the_line(void **state)
@@ -565,6 +582,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_module_functions_and_globals, setup, reset_context),
         cmocka_unit_test_setup_teardown(test_module_unload_ends_its_handles, setup, reset_context),
         cmocka_unit_test_setup_teardown(test_load_refuses_what_cannot_run, setup, reset_context),
+        cmocka_unit_test_setup_teardown(test_launch_of_an_unsupported_kernel, setup, reset_context),
         cmocka_unit_test_setup_teardown(test_jit_log_names_the_line, setup, reset_context),
         cmocka_unit_test_setup_teardown(test_fatbin_wrapper, setup, reset_context),
         cmocka_unit_test_setup_teardown(test_link, setup, reset_context),

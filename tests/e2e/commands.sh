@@ -112,4 +112,31 @@ usage "trace: no such launch" 'no launch' trace --launch 99999 "$good"
 for command in attribute export trace; do
     check "$command --help" "$tool" $command --help
 done
+# ---- ptx coverage
+
+"$tool" ptx coverage --json "$programs/block_ok" >"$scratch/p.json"
+equal "ptx coverage of a program: exit code" 0 $?
+equal "every kernel of it runs" "true" "$(jq '.kernels_total == .kernels_run and .kernels_run > 10 and (.missing | length) == 0' "$scratch/p.json")"
+cat >"$scratch/some.ptx" <<'EOF'
+.version 9.0
+.target sm_75
+.address_size 64
+.func helper() { not.known; ret; }
+.entry one() { ret; }
+.entry two() { call helper, (); ret; }
+.entry three() { .reg .f32 %f<3>; frob.f32 %f1, %f2; call helper, (); ret; }
+EOF
+"$tool" ptx coverage --json "$scratch/some.ptx" >"$scratch/p.json"
+equal "ptx coverage of a text with gaps: exit code" 1 $?
+equal "which kernels run" "one:true two:false three:false" "$(jq -r '[.kernels[] | "\(.kernel):\(.runs)"] | join(" ")' "$scratch/p.json")"
+equal "what is missing, with its line" "4 7,4" "$(jq -r '[.kernels[1,2] | [.missing[].line | tostring] | join(",")] | join(" ")' "$scratch/p.json")"
+equal "totals, the most frequent first" "2 true" "$(jq -r '.missing[0] | "\(.kernels) \(.text | contains("`not.known`"))"' "$scratch/p.json")"
+check "ptx coverage as text" bash -c '"$0" ptx coverage "$1" | grep -q "^1 of 3 kernels run"' "$tool" "$scratch/some.ptx"
+for bad in README.md /bin/true "$scratch" /nonexistent tests/ptx/errors/bad-number.ptx; do
+    "$tool" ptx coverage "$bad" >/dev/null 2>"$scratch/err"
+    equal "ptx coverage refuses ${bad##*/}" 2 $?
+done
+"$tool" ptx nonsense README.md >/dev/null 2>&1
+equal "ptx without coverage is a wrong usage" 2 $?
+
 done_testing

@@ -187,7 +187,8 @@ static struct finding *same_cause(const struct model *m, struct findings *fs, en
     const struct judgement_access *place = fault_place(f);
     for (size_t i = 0; i < fs->count; i++) {
         struct finding *old = &fs->items[i];
-        if (old->severity != fault_severity(f))
+        /* A harmless pair of accesses beside a harmful one is another side of it. */
+        if (old->severity != fault_severity(f) && !(f->same_value && old->class == FINDING_RACE))
             continue;
         const struct model_launch *first = model_launch_by_number(m, old->launch);
         /* Nobody initialised it, or somebody freed it: one mistake, whoever reads it afterwards. */
@@ -280,10 +281,11 @@ void classify_faults(const struct model *m, const struct judgements *js, struct 
         const struct model_launch *l = model_launch_by_number(m, j->launch);
         if (!l)
             continue;
-        /* Stores first, so that loads by the same thread can join them. */
-        for (int writes = 1; writes >= 0; writes--)
-            for (size_t k = 0; k < j->fault_count; k++)
-                if (j->faults[k].access.write == (writes == 1))
-                    take_fault(m, symbols, l, j, &j->faults[k], out);
+        /* Stores first, so that loads by the same thread can join them; what is harmless last, so that it can join the rest. */
+        for (int harmless = 0; harmless <= 1; harmless++)
+            for (int writes = 1; writes >= 0; writes--)
+                for (size_t k = 0; k < j->fault_count; k++)
+                    if (j->faults[k].access.write == (writes == 1) && j->faults[k].same_value == (harmless == 1))
+                        take_fault(m, symbols, l, j, &j->faults[k], out);
     }
 }

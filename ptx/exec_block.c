@@ -143,7 +143,7 @@ static bool enter(struct block *b, struct thread *t, const struct code *code)
     }
     t->local_top = (uint32_t)local;
     if (code->local_bytes) {
-        memset(t->local + t->local_base, 0, code->local_bytes);
+        memset(t->local + t->local_base, b->worker->launch->config->fill, code->local_bytes);
         if (checked)
             memset(t->local_valid + t->local_base, 0, code->local_bytes);
     }
@@ -335,7 +335,7 @@ bool block_start(struct block *b, uint64_t linear)
     b->barriers_open = b->meeting = 0;
     b->finished = b->yielded = false;
     memset(b->barriers, 0, sizeof b->barriers);
-    memset(b->shared, 0, b->shared_bytes);
+    memset(b->shared, b->worker->launch->config->fill, b->shared_bytes);
     fill_block_slots(b);
     for (uint32_t i = 0; i < b->thread_count; i++) {
         struct thread *t = &b->threads[i];

@@ -25,6 +25,7 @@ struct race_cell { /* of 4 bytes */
     struct race_record write, read, other_read;
 };
 enum { RACE_MASK_SHIFT = 10, RACE_SEEN = 1 << 14, RACE_WRITE = 1 << 15 };
+#define RACE_SILENT 0x80000000u /* in the line of a write that stored what was there already */
 enum { RACE_PAGE_BYTES = 4096, RACE_MAX_PAGES = 8192 };
 
 /* Undefined bytes that were loaded and have not mattered yet. */

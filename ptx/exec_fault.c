@@ -139,10 +139,26 @@ static int compare_faults(const void *x, const void *y)
     ORDER(space);
     ORDER(has_range);
     ORDER(range_id);
-    ORDER(same_value);
     ORDER(access.write);
+    ORDER(same_value);
 #undef ORDER
     return 0;
+}
+
+/* Races at one place, some of them of the same value: one fault, and not a harmless one. */
+static void join_same_value(struct ptx_result *result)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < result->fault_count; i++) {
+        struct ptx_fault *f = &result->faults[i], as_last = *f;
+        struct ptx_fault *last = kept ? &result->faults[kept - 1] : NULL;
+        as_last.same_value = last && last->same_value;
+        if (last && f->same_value && !last->same_value && same_fault(last, &as_last))
+            last->count += f->count;
+        else
+            result->faults[kept++] = *f;
+    }
+    result->fault_count = kept;
 }
 
 bool fault_table_finish(struct fault_table *t, struct ptx_result *result)
@@ -157,6 +173,7 @@ bool fault_table_finish(struct fault_table *t, struct ptx_result *result)
         result->faults[i] = t->entries[i].fault;
     result->fault_count = t->count;
     qsort(result->faults, t->count, sizeof *result->faults, compare_faults);
+    join_same_value(result);
     return true;
 }
 

@@ -5,7 +5,8 @@
  *     - it was by the same thread, or either is atomic, volatile, relaxed, acquire or release;
  *     - same block: a barrier of the block, or (same warp) a *.sync instruction of the earlier thread, came between;
  *     - a fence or a release by any thread of the earlier block came between: data handed over through a flag. Whether
- * the present thread has seen the flag is not asked: in doubt nothing is reported. Blocks run one after the other here,
+ * the present thread has seen the flag is not asked: in doubt nothing is reported. A store of the value that is there already
+ * ("silent") changes nothing for a reader: such a race is told as one of the same value. Blocks run one after the other here,
  * so a race between blocks is found although the accesses did not meet in time. */
 #include <stdlib.h>
 #include <string.h>
@@ -82,7 +83,7 @@ static void report(struct worker *w, struct block *b, struct thread *t, const st
         .same_value = same,
     };
     f.access.write = write;
-    f.other.ptx_line = r->line;
+    f.other.ptx_line = r->line & ~RACE_SILENT;
     f.other.write = r->thread & RACE_WRITE;
     uint64_t block = space == MEM_SHARED ? b->linear : r->block;
     const uint32_t *grid = l->config->grid, *dim = l->config->block;
@@ -144,11 +145,15 @@ void race_access(struct worker *w, struct block *b, struct thread *t, const stru
         else if (write && unordered(b, t, &c->other_read, mask, shared))
             against = &c->other_read;
         if (against && !told) {
-            report(w, b, t, in, space, address, bytes, write, against, same);
+            bool harmless = write ? same : (against->line & RACE_SILENT) != 0;
+            report(w, b, t, in, space, address, bytes, write, against, harmless);
             told = true;
         }
-        if (write) {
+        if (write && same && c->write.thread & RACE_SEEN && !(c->write.line & RACE_SILENT)) {
+            /* The store that made the value is the one that others may race with. */
+        } else if (write) {
             c->write = now;
+            c->write.line |= same ? RACE_SILENT : 0;
         } else if ((c->read.thread & (MAX_BLOCK_THREADS - 1)) == t->index && c->read.block == now.block) {
             c->read = now;
         } else {

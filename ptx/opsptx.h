@@ -231,6 +231,7 @@ struct ptx_launch {
     /* Options; all zero is: device-like, one worker, in order. */
     bool checked;         /* record faults and go on: a bad load yields 0, a bad store is dropped */
     uint32_t fault_limit; /* distinct faults kept; 0 means 64 */
+    uint8_t fill;      /* what every byte of .shared and .local holds before anybody writes it */
     /* Shadow mode, not together with `checked`: fp64 beside every float. Memory faults as in checked mode: a bad load
      * yields 0, a bad store is dropped, nothing is reported. */
     bool shadow;

@@ -104,6 +104,7 @@ void reference_run(const struct reference_launch *launch, struct reference_resul
             .checked = !launch->shadow,
             .shadow = launch->shadow,
             .perturbation = launch->perturbation,
+            .fill = launch->fill,
             .seed = launch->seed,
             .workers = launch->workers,
             .instruction_limit = launch->instruction_limit,

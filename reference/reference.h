@@ -89,6 +89,7 @@ struct reference_launch {
     enum reference_layout layout;
     /* Every float in fp64 beside; instead of checking accesses. `perturbation` as in struct ptx_launch. */
     bool shadow;
+    uint8_t fill; /* of shared and local memory that nobody wrote */
     uint64_t perturbation;
     uint64_t seed; /* order of blocks and warps; 0: as numbered */
     uint32_t workers;

@@ -27,6 +27,10 @@ tsan: ## the same under ThreadSanitizer
 tidy: ## clang-tidy, warnings are errors
 	@scripts/run-tidy $(filter %.c,$(SOURCES))
 
+.PHONY: docs
+docs: ## write docs/ptx-instructions.md from the executor's tables
+	@scripts/make-instruction-table >docs/ptx-instructions.md
+
 format: ## rewrite the sources with clang-format
 	clang-format -i $(SOURCES)
 

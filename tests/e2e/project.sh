@@ -15,4 +15,5 @@ equal "every file stays below 800 lines (tables and generated data apart)" "" \
     "$(git ls-files '*.c' '*.h' '*.cu' '*.sh' | grep -v corpus | xargs wc -l | awk '$1 > 800 && $2 != "total" { print $2 }' | tr '\n' ' ')"
 check "every document that the README names exists" \
     bash -c 'grep -oE "\]\((docs|tests|bench)/[^)#]*" README.md | cut -c3- | while read -r f; do test -e "$f" || { echo "$f"; exit 1; }; done'
+check "docs/ptx-instructions.md is up to date (make docs)" bash -c 'scripts/make-instruction-table | diff docs/ptx-instructions.md -'
 done_testing

@@ -16,6 +16,7 @@ $(B)/bench/bench_ptx: $(B)/obj/bench/bench_ptx.o $(PTX)
 	@mkdir -p $(@D)
 	$(call say,LD,$@) $(CC) $(SAN) -o $@ $^ -lm -lpthread
 $(eval $(call unit_test,ptx_control,$(PTX_KIT) $(PTX)))
+$(eval $(call unit_test,ptx_matrix,$(PTX_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_reader,$(PTX_KIT) $(PTX)))
 
 $(eval $(call fuzz_target,ptx,$(PTX_SOURCES) common/map.c common/buf.c))

@@ -3,6 +3,7 @@
  * Lanes run one after the other, so a *.sync instruction is a meeting: a lane waits until every lane its mask names
  * (that has not ended) stands at an instruction of the same kind with the same mask; the last to come does it for all.
  * As on devices of compute capability 7 and later it need not be the very same instruction. */
+#include "ptx/exec_matrix.h"
 #include "ptx/exec_shadow.h"
 #include "ptx/lower.h"
 
@@ -202,6 +203,9 @@ static void perform(struct meeting *m)
     case OP_ELECT:
         do_elect(m);
         break;
+    case OP_MATRIX:
+        matrix_perform(m->block, m->lanes, m->in);
+        break;
     default:
         break;
     }
@@ -231,6 +235,9 @@ static bool all_there(const struct block *b, const struct thread *t, uint32_t wa
             continue;
         if (other->state != THREAD_WARP || other->wait_mask != t->wait_mask ||
             instruction(other)->op != instruction(t)->op)
+            return false;
+        /* Matrix instructions are .aligned: all lanes must come to the very same one. */
+        if (instruction(t)->op == OP_MATRIX && instruction(other) != instruction(t))
             return false;
     }
     return true;

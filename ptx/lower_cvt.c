@@ -1,4 +1,5 @@
 /* lower_cvt.c - cvt, in all its forms, and mov with packing and unpacking. */
+#include <string.h>
 #include "ptx/lower.h"
 
 static unsigned bits_of(enum type t)
@@ -239,9 +240,29 @@ static void pack_two(struct lower *l, enum type dt)
     emit(l, OP_PACK_16, 16, d, low, high, 0);
 }
 
+/* cvt.rna.tf32.f32 and its kind: tf32 is no register type, but a word of its own. */
+static void lower_to_tf32(struct lower *l)
+{
+    int round = l->m.value[CLASS_ROUND];
+    bool nearest_or_zero = round == ROUND_RN || round == ROUND_RZ;
+    if (strcmp(l->s->mods[l->s->mod_count - 1]->text, "tf32") == 0)
+        lower_refuse(l, "tf32 cannot be converted from");
+    if (!has(l, M(ROUND)) || (!nearest_or_zero && round != ROUND_RNA) || has(l, M(ROUND_INT) | M(FTZ) | M(SAT)) ||
+        (has(l, M(RELU)) && !nearest_or_zero) || l->m.type_count != 1 || l->type != TYPE_F32 ||
+        l->s->operand_count != 2)
+        lower_refuse(l, "expected .rna, .rn or .rz, .tf32.f32");
+    unsigned mod =
+        (unsigned)round | (has(l, M(RELU)) ? NARROW_RELU : 0u) | (has(l, M(SATFINITE)) ? NARROW_SATFINITE : 0u);
+    uint32_t a = source(l, 1, TYPE_F32);
+    emit(l, OP_F32_TO_TF32, mod, destination(l, 0, TYPE_B32), a, 0, 0);
+}
+
 void lower_cvt(struct lower *l)
 {
-    /* cvt.rna.tf32.f32: tf32 is no register type and is met as an unknown modifier. */
+    if (has(l, M(TF32))) {
+        lower_to_tf32(l);
+        return;
+    }
     if (l->m.type_count != 2)
         lower_refuse(l, "expected two types");
     enum type dt = l->m.types[0], st = l->m.types[1];

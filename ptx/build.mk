@@ -6,6 +6,7 @@ PTX = $(B)/lib/libopsptx.a
 PTX_KIT = $(B)/obj/tests/unit/ptx_kit.o
 $(eval $(call unit_test,ptx_integer,$(PTX_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_float,$(PTX_KIT) $(PTX),-lmpfr -lgmp))
+$(eval $(call unit_test,ptx_heap,$(PTX_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_check,$(PTX_KIT) $(PTX)))
 PTX_SHADOW_KIT = $(PTX_KIT) $(B)/obj/tests/unit/ptx_shadow_kit.o
 $(eval $(call unit_test,ptx_shadow,$(PTX_SHADOW_KIT) $(PTX)))
@@ -17,6 +18,7 @@ $(B)/bench/bench_ptx: $(B)/obj/bench/bench_ptx.o $(PTX)
 	$(call say,LD,$@) $(CC) $(SAN) -o $@ $^ -lm -lpthread
 $(eval $(call unit_test,ptx_control,$(PTX_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_matrix,$(PTX_KIT) $(PTX)))
+$(eval $(call unit_test,ptx_matrix_kernels,$(PTX_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_reader,$(PTX_KIT) $(PTX)))
 
 $(eval $(call fuzz_target,ptx,$(PTX_SOURCES) common/map.c common/buf.c))

@@ -127,7 +127,7 @@ struct call_arg {
     bool slot;
     uint32_t at, bytes;
 };
-enum builtin { BUILTIN_NONE, BUILTIN_VPRINTF, BUILTIN_ASSERTFAIL };
+enum builtin { BUILTIN_NONE, BUILTIN_VPRINTF, BUILTIN_ASSERTFAIL, BUILTIN_MALLOC, BUILTIN_FREE };
 struct call_site {
     uint32_t callee; /* function index; UINT32_MAX: indirect, through slot a */
     enum builtin builtin;
@@ -163,6 +163,7 @@ struct code {
     uint32_t param_count, return_count;
     uint32_t *callees; /* function indices it may call directly */
     uint32_t callee_count;
+    bool heap;        /* calls malloc or free */
     bool indirect;    /* has indirect calls: may reach any function */
     uint32_t *shared; /* shared variables it names */
     uint32_t shared_count, shared_capacity, callee_capacity;

@@ -8,6 +8,7 @@
  *     exec_memory.c   finding memory, atomics, bitmaps
  *     exec_fault.c    the table of faults
  *     exec_print.c    device printf
+ *     exec_heap.c     device malloc
  */
 #ifndef PTX_EXEC_H
 #define PTX_EXEC_H
@@ -198,6 +199,11 @@ uint32_t thread_line(const struct thread *t, const struct insn *in);
 /* ---- exec_print.c ---- */
 uint32_t device_printf(struct worker *w, struct block *b, struct thread *t, uint64_t format, uint64_t arguments);
 void device_assert(struct worker *w, struct block *b, struct thread *t, const uint64_t values[5]);
+
+/* ---- exec_heap.c ---- */
+uint64_t device_malloc(struct worker *w, uint64_t bytes); /* 0: no room, or no heap */
+/* PTX_FAULT_NONE; FREED: a second time; OUT_OF_BOUNDS: malloc() never gave that. */
+enum ptx_fault_kind device_free(struct worker *w, uint64_t address);
 
 /* ---- exec_check.c: checked mode ---- */
 bool check_launch_start(struct launch *l);

@@ -207,8 +207,9 @@ static void read_arg(const struct thread *t, uint32_t base, uint32_t local_base,
     memcpy(out, a->slot ? (const uint8_t *)&t->stack[base + a->at] : t->local + local_base + a->at, a->bytes);
 }
 
-/* vprintf and __assertfail: all parameters have at most 8 bytes. */
-static bool call_builtin(struct worker *w, struct block *b, struct thread *t, const struct call_site *site)
+/* All parameters have at most 8 bytes. */
+static bool call_builtin(struct worker *w, struct block *b, struct thread *t, const struct insn *in,
+                         const struct call_site *site)
 {
     uint64_t values[5] = {0};
     for (uint32_t i = 0; i < site->arg_count && i < 5; i++)
@@ -218,7 +219,14 @@ static bool call_builtin(struct worker *w, struct block *b, struct thread *t, co
         device_assert(w, b, t, values);
         return false;
     }
-    uint64_t result = device_printf(w, b, t, values[0], values[1]);
+    if (site->builtin == BUILTIN_FREE) {
+        struct ptx_fault f = {.kind = device_free(w, values[0]), .space = PTX_SPACE_GLOBAL, .address = values[0]};
+        if (f.kind != PTX_FAULT_NONE)
+            fault_report(w, b, t, in, &f);
+        return f.kind == PTX_FAULT_NONE || w->launch->checked || w->launch->shadow;
+    }
+    uint64_t result =
+        site->builtin == BUILTIN_MALLOC ? device_malloc(w, values[0]) : device_printf(w, b, t, values[0], values[1]);
     const struct call_arg *r = &site->returns[0];
     if (r->slot)
         thread_set(t, r->at, result);
@@ -233,7 +241,7 @@ bool do_call(struct worker *w, struct block *b, struct thread *t, const struct i
 {
     const struct call_site *site = &t->code->calls[in->aux];
     if (site->builtin != BUILTIN_NONE)
-        return call_builtin(w, b, t, site);
+        return call_builtin(w, b, t, in, site);
     const struct code *code = call_target(w->launch, in, t->stack + t->base, site);
     uint32_t base = t->base, local_base = t->local_base;
     const struct code *caller = t->code;

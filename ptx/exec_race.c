@@ -5,9 +5,10 @@
  *     - it was by the same thread, or either is atomic, volatile, relaxed, acquire or release;
  *     - same block: a barrier of the block, or (same warp) a *.sync instruction of the earlier thread, came between;
  *     - a fence or a release by any thread of the earlier block came between: data handed over through a flag. Whether
- * the present thread has seen the flag is not asked: in doubt nothing is reported. A store of the value that is there already
- * ("silent") changes nothing for a reader: such a race is told as one of the same value. Blocks run one after the other here,
- * so a race between blocks is found although the accesses did not meet in time. */
+ * the present thread has seen the flag is not asked: in doubt nothing is reported. A store of the value that is there
+ * already
+ * ("silent") changes nothing for a reader: such a race is told as one of the same value. Blocks run one after the other
+ * here, so a race between blocks is found although the accesses did not meet in time. */
 #include <stdlib.h>
 #include <string.h>
 #include "ptx/exec_check.h"
@@ -113,6 +114,9 @@ void race_access(struct worker *w, struct block *b, struct thread *t, const stru
     bool shared = space == MEM_SHARED;
     if ((!shared && (space != MEM_GLOBAL || !w->at)) || w->launch->block_count > UINT32_MAX)
         return;
+    const struct ptx_launch *config = w->launch->config;
+    if (!shared && address - config->heap_address < config->heap_bytes)
+        return; /* a block of the heap goes from thread to thread by free() and malloc() */
     if (is_ordered_access(in)) {
         if (write && in->op != OP_ATOM) /* a flag: what was written before it is handed over */
             check_fence(b, t);

@@ -52,7 +52,24 @@ static enum builtin find_builtin(const struct name *name)
         return BUILTIN_VPRINTF;
     if (strcmp(name->text, "__assertfail") == 0)
         return BUILTIN_ASSERTFAIL;
+    if (strcmp(name->text, "malloc") == 0)
+        return BUILTIN_MALLOC;
+    if (strcmp(name->text, "free") == 0)
+        return BUILTIN_FREE;
     return BUILTIN_NONE;
+}
+
+static bool is_declared_as_builtin(const struct function *f, enum builtin builtin)
+{
+    static const struct {
+        uint32_t params, returns;
+    } known[] = {
+        [BUILTIN_VPRINTF] = {2, 1}, [BUILTIN_ASSERTFAIL] = {5, 0}, [BUILTIN_MALLOC] = {1, 1}, [BUILTIN_FREE] = {1, 0}};
+    if (f->param_count != known[builtin].params || f->return_count != known[builtin].returns)
+        return false;
+    if (builtin != BUILTIN_MALLOC && builtin != BUILTIN_FREE)
+        return true;
+    return f->params->bytes == 8 && (!f->returns || f->returns->bytes == 8);
 }
 
 /* An actual parameter: a .param block of this frame, a register, or a literal. `bytes` is what the callee declares. */
@@ -132,9 +149,9 @@ void lower_call(struct lower *l)
                 snprintf(why, sizeof why, "function `%.200s` is not defined in this module", f->name->text);
                 lower_refuse(l, why);
             }
-            uint32_t params = site.builtin == BUILTIN_VPRINTF ? 2 : 5;
-            if (f->param_count != params || f->return_count != (site.builtin == BUILTIN_VPRINTF))
+            if (!is_declared_as_builtin(f, site.builtin))
                 lower_refuse(l, "the built-in function has other parameters");
+            l->code->heap |= site.builtin == BUILTIN_MALLOC || site.builtin == BUILTIN_FREE;
         } else {
             note_callee(l->code, l, f->index);
         }

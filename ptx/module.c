@@ -137,6 +137,22 @@ enum status layout_kernel(const struct ptx_module *m, uint32_t index, uint32_t *
     return STATUS_OK;
 }
 
+static void find_heap_users(struct ptx_module *m)
+{
+    struct reader *r = m->ast.reader;
+    bool any = false;
+    for (uint32_t f = 0; f < m->code_count; f++)
+        any = any || m->code[f]->heap;
+    uint8_t *reachable = reader_alloc(r, m->code_count, 1);
+    for (uint32_t i = 0; any && i < m->kernel_count; i++) {
+        memset(reachable, 0, m->code_count);
+        if (mark_reachable(m, m->kernel_code[i]->function->index, reachable))
+            reader_fail(r, STATUS_NO_MEMORY, (struct place){0, 0}, "out of memory while reading PTX");
+        for (uint32_t f = 0; f < m->code_count; f++)
+            m->kernels[i].uses_heap |= reachable[f] && m->code[f]->heap;
+    }
+}
+
 /* The stages. Nothing here is changed between setjmp() and a jump back but what lies behind `m`. */
 static enum status read_stages(struct ptx_module *m, const char *text, size_t bytes, const char *name)
 {
@@ -162,6 +178,7 @@ static enum status read_stages(struct ptx_module *m, const char *text, size_t by
     describe_variables(m);
     describe_kernels(m);
     refusals_find(m);
+    find_heap_users(m);
     m->version = (struct ptx_version){m->ast.version_major, m->ast.version_minor, m->ast.target, m->ast.address_size};
     return STATUS_OK;
 }

@@ -64,6 +64,7 @@ struct ptx_kernel {
     uint32_t required_block[3];   /* .reqntid, or 0 */
     uint32_t instruction_count;
     uint32_t first_line, last_line; /* in the PTX text */
+    bool uses_heap;                 /* it may call malloc or free */
 };
 size_t ptx_module_kernel_count(const struct ptx_module *module);
 const struct ptx_kernel *ptx_module_kernel(const struct ptx_module *module, size_t index);
@@ -231,7 +232,7 @@ struct ptx_launch {
     /* Options; all zero is: device-like, one worker, in order. */
     bool checked;         /* record faults and go on: a bad load yields 0, a bad store is dropped */
     uint32_t fault_limit; /* distinct faults kept; 0 means 64 */
-    uint8_t fill;      /* what every byte of .shared and .local holds before anybody writes it */
+    uint8_t fill;         /* what every byte of .shared and .local holds before anybody writes it */
     /* Shadow mode, not together with `checked`: fp64 beside every float. Memory faults as in checked mode: a bad load
      * yields 0, a bad store is dropped, nothing is reported. */
     bool shadow;
@@ -245,6 +246,12 @@ struct ptx_launch {
     const atomic_bool *cancel;  /* becomes true: STATUS_CANCELLED soon after */
     void (*print)(void *context, const char *text, size_t bytes); /* device printf and assert text; NULL drops it */
     void *print_context;
+    /* The heap of malloc and free: memory of the caller, at `heap_host`, which `memory` has as device memory at
+     * `heap_address` (both multiples of 16), for one range. Its first 32 bytes are zero before the first launch that
+     * has it; then it belongs to the kernels. Launches that share it may run at the same time. All 0: malloc gives 0.
+     */
+    uint64_t heap_address, heap_bytes;
+    void *heap_host;
     uint64_t launch_id; /* %gridid */
     uint32_t sm_count;  /* %nsmid; 0 means 1 */
 };

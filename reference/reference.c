@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/diag.h"
 #include "common/fatbin.h"
 #include "reference/reference_layout.h"
 
@@ -87,6 +88,13 @@ void reference_run(const struct reference_launch *launch, struct reference_resul
     if (kernel->param_bytes > launch->param_bytes) {
         result->status = STATUS_BAD_INPUT;
         result->reason = "layout-mismatch";
+        return;
+    }
+    if (kernel->uses_heap && !ptx_kernel_refusal(ptx, kernel)) {
+        result->status = STATUS_NOT_SUPPORTED;
+        result->reason = "device-heap";
+        diag_set(&result->diag, result->status, launch->kernel, -1,
+                 "it calls malloc or free, and what the device's heap holds is not captured");
         return;
     }
     struct layout layout;

@@ -354,8 +354,12 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value)
         return result;
     if ((unsigned)limit >= LIMIT_COUNT)
         return CUDA_ERROR_UNSUPPORTED_LIMIT;
-    c->limits[limit] = value;
-    return CUDA_SUCCESS;
+    context_lock();
+    bool late = limit == CU_LIMIT_MALLOC_HEAP_SIZE && c->heap; /* kernels have blocks in it */
+    if (!late)
+        c->limits[limit] = value;
+    context_unlock();
+    return late ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 CUresult cuCtxGetLimit(size_t *pvalue, CUlimit limit)

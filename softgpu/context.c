@@ -232,6 +232,21 @@ void context_revive(struct context *c)
         start(c);
 }
 
+CUresult context_heap(struct context *c, void **heap, size_t *bytes)
+{
+    CUresult result = CUDA_SUCCESS;
+    context_lock();
+    if (!c->heap) {
+        size_t limit = c->limits[CU_LIMIT_MALLOC_HEAP_SIZE];
+        result = memory_alloc_host(c, limit ? limit : 1, MEMORY_PINNED, 0, &c->heap);
+        c->heap_bytes = result == CUDA_SUCCESS ? limit : 0;
+    }
+    *heap = c->heap;
+    *bytes = c->heap_bytes;
+    context_unlock();
+    return result;
+}
+
 void context_teardown(struct context *c)
 {
     engine_wait_context(c);
@@ -246,6 +261,8 @@ void context_teardown(struct context *c)
         engine_stream_close(s);
     }
     c->legacy = NULL;
+    c->heap = NULL;
+    c->heap_bytes = 0;
     context_unlock();
     /* Pools and mapped handles belong to the device and stay. */
     memory_free_all(c, ~(1u << MEMORY_POOL | 1u << MEMORY_MAPPING));

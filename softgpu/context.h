@@ -26,7 +26,10 @@ struct context {
     pthread_mutex_t print_lock;
     struct buf print_out, print_err; /* device printf and assert text, until the next synchronisation */
     uint64_t generation;             /* counts how often it was torn down; under context_lock() */
-    struct context *next;            /* of all contexts ever made; freed never, since handles to them may live on */
+    /* Of malloc() in kernels, made with the first that may call it; host memory. Under context_lock(). */
+    void *heap;
+    size_t heap_bytes;
+    struct context *next; /* of all contexts ever made; freed never, since handles to them may live on */
 };
 
 void context_lock(void); /* contexts, modules, libraries */
@@ -41,6 +44,9 @@ struct context *context_all(void);
 /* Records an error of the device; the first one stays. */
 void context_fail(struct context *context, CUresult error);
 CUresult context_error(const struct context *context);
+
+/* The heap of kernels: CU_LIMIT_MALLOC_HEAP_SIZE bytes, made when it is first asked for. */
+CUresult context_heap(struct context *context, void **heap, size_t *bytes);
 
 /* Device output waits here until the program synchronises. */
 void context_print(struct context *context, const char *text, size_t bytes);

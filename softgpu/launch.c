@@ -251,6 +251,12 @@ CUresult launch_submit(struct context *context, struct function *f, struct strea
         op_unref(&l->op);
         return result;
     }
+    void *heap = NULL;
+    size_t heap_bytes = 0;
+    if (entry->uses_heap && (result = context_heap(stream->context, &heap, &heap_bytes)) != CUDA_SUCCESS) {
+        op_unref(&l->op);
+        return result;
+    }
     memcpy(l->variables, f->module->variables, variables * sizeof *l->variables);
     l->launch = (struct ptx_launch){
         .module = f->module->image->ptx,
@@ -259,6 +265,9 @@ CUresult launch_submit(struct context *context, struct function *f, struct strea
         .params = l->params,
         .variables = l->variables,
         .cooperative = launch->cooperative,
+        .heap_address = (uintptr_t)heap,
+        .heap_bytes = heap_bytes,
+        .heap_host = heap,
         .seed = config_get()->variant,
         .workers = config_get()->workers,
         .launch_id = __atomic_add_fetch(&last_launch, 1, __ATOMIC_RELAXED),

@@ -106,6 +106,21 @@ static void test_run_unsupported(void **state)
     reference_module_close(m);
 }
 
+/* What the device's heap holds is not captured: nothing that may call malloc is run. */
+static void test_run_heap(void **state)
+{
+    struct reference_module *m = load(HEAD ".extern .func free(.param .b64 p);\n"
+                                           ".func g() { .param .b64 x; call free, (x); ret; }\n"
+                                           ".entry k(.param .u64 a) { call g, (); ret; }\n");
+    struct bench t;
+    struct reference_result result;
+    bench_start(&t, m, REFERENCE_AS_LAUNCHED);
+    reference_run(&t.launch, &result);
+    assert_string_equal(result.reason, "device-heap");
+    reference_result_free(&result);
+    reference_module_close(m);
+}
+
 static void test_run_both_layouts(void **state)
 {
     struct reference_module *m = load(copy_ptx);
@@ -270,6 +285,7 @@ int main(void)
         cmocka_unit_test(test_traits),
         cmocka_unit_test(test_traits_of_one_kernel),
         cmocka_unit_test(test_run_unsupported),
+        cmocka_unit_test(test_run_heap),
         cmocka_unit_test(test_run_both_layouts),
         cmocka_unit_test(test_run_into_another_region),
         cmocka_unit_test(test_run_mixed_origin),

@@ -141,6 +141,39 @@ static void test_launch_of_an_unsupported_kernel(void **state)
     ok(cuModuleUnload(m));
 }
 
+/* A block that one kernel takes is there for the next one; the limit is fixed by then. */
+static void test_kernel_heap(void **state)
+{
+    CUmodule m;
+    CUfunction take, give;
+    CUdeviceptr home;
+    size_t limit;
+    uint64_t value[2] = {0};
+    ok(cuModuleLoadData(
+        &m, ".version 7.0\n.target sm_75\n.address_size 64\n"
+            ".extern .func (.param .b64 r) malloc(.param .b64 n);\n.extern .func free(.param .b64 p);\n"
+            ".entry take(.param .u64 home) { .reg .b64 %a<3>; .param .b64 n; .param .b64 r;\n"
+            "st.param.b64 [n], 24; call (r), malloc, (n); ld.param.b64 %a1, [r]; st.u64 [%a1+16], 77;\n"
+            "ld.param.u64 %a2, [home]; st.global.u64 [%a2], %a1; ret; }\n"
+            ".entry give(.param .u64 home) { .reg .b64 %a<4>; .param .b64 p;\n"
+            "ld.param.u64 %a2, [home]; ld.global.u64 %a1, [%a2]; ld.u64 %a3, [%a1+16]; st.global.u64 [%a2+8], %a3;\n"
+            "st.param.b64 [p], %a1; call free, (p); ret; }\n"));
+    ok(cuModuleGetFunction(&take, m, "take"));
+    ok(cuModuleGetFunction(&give, m, "give"));
+    ok(cuMemAlloc_v2(&home, sizeof value));
+    void *params[] = {&home};
+    ok(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 1 << 20));
+    ok(launch(take, 1, 1, 0, params));
+    ok(launch(give, 1, 1, 0, params));
+    ok(cuMemcpyDtoH_v2(value, home, sizeof value));
+    assert_true(value[0] != 0 && value[1] == 77);
+    fails(CUDA_ERROR_INVALID_VALUE, cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 2 << 20));
+    ok(cuCtxGetLimit(&limit, CU_LIMIT_MALLOC_HEAP_SIZE));
+    assert_int_equal(limit, 1 << 20);
+    ok(cuMemFree_v2(home));
+    ok(cuModuleUnload(m));
+}
+
 static void test_jit_log_names_the_line(void **state)
 {
     char error[512], info[64] = "x";
@@ -583,6 +616,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_module_unload_ends_its_handles, setup, reset_context),
         cmocka_unit_test_setup_teardown(test_load_refuses_what_cannot_run, setup, reset_context),
         cmocka_unit_test_setup_teardown(test_launch_of_an_unsupported_kernel, setup, reset_context),
+        cmocka_unit_test_setup_teardown(test_kernel_heap, setup, reset_context),
         cmocka_unit_test_setup_teardown(test_jit_log_names_the_line, setup, reset_context),
         cmocka_unit_test_setup_teardown(test_fatbin_wrapper, setup, reset_context),
         cmocka_unit_test_setup_teardown(test_link, setup, reset_context),

@@ -24,10 +24,11 @@ enum { COMPRESSION_LEVEL = 1 }; /* keeps up with a PCIe copy; higher levels gain
 #define IDLE_NS 200000000L
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t work, idle; /* on the monotonic clock, made with the first thread */
+static pthread_cond_t work, done; /* on the monotonic clock, made with the first thread */
 static bool conditions_made;
 static struct blob_job *first, **last = &first;
-static unsigned pending; /* queued or in work */
+static uint64_t queued, finished, last_copy; /* numbers of jobs; they are done in their order */
+static unsigned waiting;
 static enum { NO_THREAD, HAS_THREAD, THREAD_FAILED } thread_state;
 static bool woken; /* somebody wants a spare segment */
 static bool broken;
@@ -156,8 +157,9 @@ static void *helper(void *unused)
         CAPTURE_COUNT(helper_tsc, call_tsc() - begin);
         capture_flush_counters();
         pthread_mutex_lock(&lock);
-        if (--pending == 0)
-            pthread_cond_broadcast(&idle);
+        finished++;
+        if (waiting)
+            pthread_cond_broadcast(&done);
     }
     thread_state = NO_THREAD; /* the next job makes another one */
     pthread_mutex_unlock(&lock);
@@ -174,7 +176,7 @@ static bool ensure_thread(void)
         pthread_condattr_init(&monotonic);
         pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
         pthread_cond_init(&work, &monotonic);
-        pthread_cond_init(&idle, &monotonic);
+        pthread_cond_init(&done, &monotonic);
         pthread_condattr_destroy(&monotonic);
         conditions_made = true;
     }
@@ -201,7 +203,7 @@ void blob_wake(void)
     pthread_mutex_unlock(&lock);
 }
 
-bool blob_put(struct blob_job *job)
+static bool put(struct blob_job *job, bool copy)
 {
     job->next = NULL;
     pthread_mutex_lock(&lock);
@@ -209,11 +211,18 @@ bool blob_put(struct blob_job *job)
     if (ok) {
         *last = job;
         last = &job->next;
-        pending++;
+        queued++;
+        if (copy)
+            last_copy = queued;
         pthread_cond_signal(&work);
     }
     pthread_mutex_unlock(&lock);
     return ok;
+}
+
+bool blob_put(struct blob_job *job)
+{
+    return put(job, false);
 }
 
 static void copy_stored(struct blob_job *job, bool ok)
@@ -230,28 +239,44 @@ struct hash128 blob_put_copy(const void *data, size_t bytes)
     memcpy(job + 1, data, bytes);
     *job = (struct blob_job){.data = job + 1, .bytes = bytes, .hashed = true, .stored = copy_stored};
     struct hash128 hash = job->hash = hash_bytes(job + 1, bytes);
-    if (blob_put(job))
+    if (put(job, true))
         return hash;
     free(job);
     return none;
 }
 
-void blob_finish(unsigned milliseconds)
+/* Until the helper is done with job number `upto`; how many are left. */
+static uint64_t wait_until(const uint64_t *upto, struct deadline deadline)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += milliseconds / 1000;
-    until.tv_nsec += (long)(milliseconds % 1000) * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
+    const struct timespec until = {(time_t)(deadline.ns / 1000000000u), (long)(deadline.ns % 1000000000u)};
+    int cancel;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* the wait is a place where a thread could end */
     pthread_mutex_lock(&lock);
-    while (thread_state == HAS_THREAD && pending)
-        if (pthread_cond_timedwait(&idle, &lock, &until) == ETIMEDOUT)
+    uint64_t wanted = *upto;
+    waiting++;
+    while (thread_state == HAS_THREAD && finished < wanted)
+        if (pthread_cond_timedwait(&done, &lock, &until) == ETIMEDOUT)
             break;
-    unsigned left = pending;
+    waiting--;
+    uint64_t left = finished < wanted ? wanted - finished : 0;
     pthread_mutex_unlock(&lock);
+    pthread_setcancelstate(cancel, NULL);
+    return left;
+}
+
+bool blob_wait(struct deadline deadline)
+{
+    return wait_until(&queued, deadline) == 0;
+}
+
+bool blob_wait_copies(struct deadline deadline)
+{
+    return wait_until(&last_copy, deadline) == 0;
+}
+
+void blob_finish(struct deadline deadline)
+{
+    uint64_t left = wait_until(&queued, deadline);
     if (left)
-        shim_note(CAP_NOTE_LOST, "%u contents were not stored yet when the process ended", left);
+        shim_note(CAP_NOTE_LOST, "%llu contents were not stored yet when the process ended", (unsigned long long)left);
 }

@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include "common/hash.h"
+#include "shim/deadline.h"
 
 struct blob_job {
     const void *data;
@@ -25,8 +26,11 @@ bool blob_put(struct blob_job *job); /* false: no helper thread; `stored` was no
 /* Copies `bytes` and stores the copy; the hash is returned at once. `stored` may be late, the copy is freed by itself.
  */
 struct hash128 blob_put_copy(const void *data, size_t bytes);
-void blob_wake(void);                    /* lets the helper, if there is one, make a spare segment */
-void blob_finish(unsigned milliseconds); /* waits until the queue is empty, at most so long */
-bool blob_broken(void);                  /* a blob could not be written (disk): no use in making more */
+void blob_wake(void); /* lets the helper, if there is one, make a spare segment */
+/* Waits until what was put before is stored; false: not until the deadline. */
+bool blob_wait(struct deadline deadline);
+bool blob_wait_copies(struct deadline deadline); /* what blob_put_copy was given: the images of modules */
+void blob_finish(struct deadline deadline);      /* the same at the end, and notes what was not stored */
+bool blob_broken(void);                          /* a blob could not be written (disk): no use in making more */
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "shim/capture_write.h"
 #include "shim/driver.h"
+#include "shim/health.h"
 #include "shim/intern.h"
 #include "shim/shim.h"
 #include "shim/stack.h"
@@ -67,8 +68,10 @@ static void record_error(const struct call *call, CUresult result)
         record->stack = stack;
         capture_commit(record);
     }
-    if (sticky(result))
+    if (sticky(result) && shim_is_recording()) {
         shim_device_lost(result);
+        health_settle();
+    }
 }
 
 static void leave(struct call *call)

@@ -109,12 +109,26 @@ static bool seen_by_another_stream(const struct check_entry *entry, const struct
     return false;
 }
 
+static bool seen, fresh; /* atomic */
+
+bool damage_seen(void)
+{
+    return __atomic_load_n(&seen, __ATOMIC_RELAXED);
+}
+
+bool damage_take_fresh(void)
+{
+    return __atomic_load_n(&fresh, __ATOMIC_RELAXED) && __atomic_exchange_n(&fresh, false, __ATOMIC_RELAXED);
+}
+
 void damage_found(const struct check_entry *entry, const struct check_subject *subject, const struct check_slot *slot)
 {
     struct allocation now;
     if (seen_by_another_stream(entry, subject, slot))
         return;
-    uint64_t clean = subject->clean_seq, seen = seen_bound(slot);
+    __atomic_store_n(&seen, true, __ATOMIC_RELAXED);
+    __atomic_store_n(&fresh, true, __ATOMIC_RELAXED);
+    uint64_t clean = subject->clean_seq, bound = seen_bound(slot);
     if (alloc_table_exact(subject->address, &now) && now.id == entry->id && now.clean_seq > clean &&
         now.clean_seq < slot->upto_seq)
         clean = now.clean_seq; /* an earlier look was taken in after this one was enqueued */
@@ -126,7 +140,7 @@ void damage_found(const struct check_entry *entry, const struct check_subject *s
         record->offset = (int64_t)(at - subject->address);
         record->length = (uint64_t)entry->last - entry->first + 1;
         record->clean_seq = clean;
-        record->seen_seq = seen;
+        record->seen_seq = bound;
         for (uint32_t i = 0; i < CHECK_FOUND && i < record->length; i++) {
             record->expected[i] = expected_byte(entry->id, at + i);
             record->found[i] = entry->found[i];
@@ -135,7 +149,7 @@ void damage_found(const struct check_entry *entry, const struct check_subject *s
         capture_commit(record);
         write_look(seq, subject, slot);
     }
-    arm_suspects(clean, seen);
+    arm_suspects(clean, bound);
 }
 
 void damage_checked(uint64_t upto_seq, uint32_t redzones, uint32_t damaged)

@@ -11,6 +11,9 @@ uint64_t damage_clean_bound(const struct tracked_stream *stream, uint64_t upto);
 void damage_found(const struct check_entry *entry, const struct check_subject *subject, const struct check_slot *slot);
 void damage_checked(uint64_t upto_seq, uint32_t redzones, uint32_t damaged);
 
+bool damage_seen(void);       /* some was found in this process */
+bool damage_take_fresh(void); /* some was found since the last call of this */
+
 /* Copies every redzone of the context to the host and compares there. Waits for our stream only: call it when the
  * program's work is complete. */
 void damage_look_by_copy(struct device_work *work);

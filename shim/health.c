@@ -1,7 +1,11 @@
 #include "shim/health.h"
 
+#include <opsdebug/capture.h>
+
+#include "shim/blob.h"
 #include "shim/capture_write.h"
 #include "shim/damage.h"
+#include "shim/deadline.h"
 #include "shim/device_work.h"
 #include "shim/options.h"
 #include "shim/scan.h"
@@ -11,6 +15,12 @@
 #include "shim/timing.h"
 
 enum { POLL_EVERY = 32 }; /* calls of health_poll between two looks at events */
+enum {
+    SETTLE_MS = 2000, /* what a program waits for the disk when something is wrong: it may abort as soon as it knows */
+    DRAIN_MS = 200,   /* and what it waits at its synchronisation otherwise, where waiting is due */
+    EXIT_MS = 2000,   /* all that is waited for at exit, the device and the disk */
+    STORE_MS = 500,   /* of which the disk gets at least so much */
+};
 
 void health_context(void)
 {
@@ -18,6 +28,9 @@ void health_context(void)
     if (context)
         device_work_make(context);
 }
+
+static uint64_t exit_ns; /* atomic: until when we may wait at exit, 0: not there yet */
+static bool noted;       /* atomic */
 
 /* What the wait will have completed, noted before it begins. */
 static __thread struct {
@@ -49,6 +62,18 @@ static void note_done(void)
         }
 }
 
+/* The program may end any moment from here on without our being asked (_exit, abort, a signal). What tells about a
+ * fault has to be on disk by now, as do the images of the modules, which everything else needs. */
+static void drain(void)
+{
+    if (damage_take_fresh())
+        blob_wait(deadline_in(SETTLE_MS));
+    else if (options.preset == PRESET_DEEP || damage_seen())
+        blob_wait(deadline_in(DRAIN_MS));
+    else
+        blob_wait_copies(deadline_in(DRAIN_MS));
+}
+
 void health_after_sync(CUresult result)
 {
     if (result == CUDA_SUCCESS)
@@ -65,6 +90,7 @@ void health_after_sync(CUresult result)
     scan_harvest();
     snapshot_poll();
     timing_collect();
+    drain();
 }
 
 void health_after_event(CUresult result)
@@ -87,14 +113,34 @@ void health_poll(void)
     timing_collect();
 }
 
+/* One deadline for all of the exit, however often and from where we are asked. */
+static struct deadline exit_deadline(void)
+{
+    uint64_t none = 0, then = deadline_in(EXIT_MS).ns;
+    return (struct deadline){
+        __atomic_compare_exchange_n(&exit_ns, &none, then, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) ? then : none};
+}
+
+/* A last look, and what is still in flight. */
+static void ask_device(struct deadline deadline)
+{
+    if (deadline_over(deadline)) {
+        health_flush_host();
+        return;
+    }
+    bool looked = sentinel_at_exit(deadline);
+    scan_finish(deadline_earlier(deadline, deadline_in(500)));
+    if ((!snapshot_finish(deadline) || !looked) && !__atomic_exchange_n(&noted, true, __ATOMIC_RELAXED))
+        shim_note(CAP_NOTE_LOST, "the device was still busy when the process ended: what ran last was not looked at");
+    timing_collect();
+}
+
 void health_before_teardown(struct tracked_context *context)
 {
+    bool exiting = __atomic_load_n(&exit_ns, __ATOMIC_ACQUIRE) != 0;
     if (context != track_current_context() || !shim_device_usable())
         return;
-    sentinel_at_exit();
-    scan_finish(500);
-    snapshot_finish(2000);
-    timing_collect();
+    ask_device(exiting ? exit_deadline() : deadline_in(EXIT_MS));
 }
 
 void health_after_teardown(struct tracked_context *context)
@@ -113,10 +159,24 @@ void health_at_exit(void)
 {
     if (!shim_device_usable())
         return;
-    sentinel_at_exit();
-    scan_finish(500);
-    snapshot_finish(2000);
-    timing_collect();
+    ask_device(exit_deadline());
+}
+
+void health_at_unload(void)
+{
+    struct deadline deadline = exit_deadline(), least = deadline_in(STORE_MS);
+    health_flush_host();
+    blob_finish(deadline_earlier(deadline, least).ns == deadline.ns ? least : deadline);
+}
+
+void health_settle(void)
+{
+    static uint64_t until; /* for all calls that fail because of the same error */
+    uint64_t none = 0, then = deadline_in(SETTLE_MS).ns;
+    if (!__atomic_compare_exchange_n(&until, &none, then, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        then = none;
+    health_flush_host();
+    blob_wait((struct deadline){then});
 }
 
 void health_flush_host(void)

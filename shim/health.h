@@ -13,7 +13,9 @@ void health_poll(void);                   /* at calls that come often; cheap whe
 void health_before_teardown(struct tracked_context *context); /* it is about to be destroyed or reset */
 void health_after_teardown(struct tracked_context *context);
 void health_device_lost(void);
+void health_settle(void);     /* a sticky error: what is complete goes to disk before the program hears of it */
 void health_at_exit(void);    /* the device can still be asked; bounded in time */
-void health_flush_host(void); /* the device cannot be asked any more */
+void health_at_unload(void);  /* the device cannot be asked any more; what is complete goes to disk */
+void health_flush_host(void); /* takes in what lies in host memory */
 
 #endif

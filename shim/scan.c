@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <opsdebug/capture.h>
 
@@ -370,10 +369,10 @@ void scan_harvest(void)
         harvest_context(c);
 }
 
-void scan_finish(unsigned milliseconds)
+void scan_finish(struct deadline deadline)
 {
-    const struct timespec nap = {0, 50000};
+    unsigned nap = 0;
     struct tracked_context *context = options.health == HEALTH_OFF ? NULL : track_current_context();
-    for (unsigned i = 0; context && harvest_context(context) && i < milliseconds * 20 && shim_device_usable(); i++)
-        nanosleep(&nap, NULL);
+    while (context && harvest_context(context) && shim_device_usable() && !deadline_over(deadline))
+        deadline_nap(&nap);
 }

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "shim/deadline.h"
 #include "shim/hooks.h"
 #include "shim/track.h"
 
@@ -47,8 +48,8 @@ struct scan_slot *scan_before(struct tracked_kernel *kernel, struct tracked_stre
                               const uint8_t *arguments, uint32_t bytes, bool snapshots);
 /* Enqueues the look after it; `slot` may be NULL, and is not the caller's any more. */
 void scan_after(struct scan_slot *slot, struct tracked_stream *stream, bool launched);
-void scan_harvest(void);                 /* takes in what is complete */
-void scan_finish(unsigned milliseconds); /* and waits for the rest of the current context so long */
+void scan_harvest(void);                    /* takes in what is complete */
+void scan_finish(struct deadline deadline); /* and waits for the rest of the current context */
 
 /* Pure, for tests: whether the words that were looked at are fp32 numbers. */
 bool scan_looks_float(const struct scan_look *look);

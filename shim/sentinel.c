@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <opsdebug/capture.h>
 
@@ -283,12 +282,18 @@ void sentinel_harvest(void)
             harvest_context(c);
 }
 
-/* Until every look of the context is taken in, or `milliseconds` are over. */
-static void wait_for_looks(struct tracked_context *context, unsigned milliseconds)
+/* Until every look of the context is taken in; false: not until the deadline. */
+static bool wait_for_looks(struct tracked_context *context, struct deadline deadline)
 {
-    const struct timespec nap = {0, 50000};
-    for (unsigned i = 0; harvest_context(context) && i < milliseconds * 20 && shim_device_usable(); i++)
-        nanosleep(&nap, NULL);
+    unsigned nap = 0;
+    while (harvest_context(context)) {
+        if (!shim_device_usable())
+            return true;
+        if (deadline_over(deadline))
+            return false;
+        deadline_nap(&nap);
+    }
+    return true;
 }
 
 void sentinel_before_free(const struct allocation *a, struct tracked_stream *stream)
@@ -324,28 +329,30 @@ void sentinel_look_ends(void)
 
 void sentinel_forgotten(const struct allocation *a, bool stream_ordered)
 {
-    const struct timespec nap = {0, 20000};
+    const struct deadline patience = deadline_in(10000);
+    unsigned nap = 0;
     if (!a->head && !a->tail)
         return;
-    for (unsigned i = 0; __atomic_load_n(&looking, __ATOMIC_ACQUIRE) && i < 50000; i++)
-        nanosleep(&nap, NULL);
+    while (__atomic_load_n(&looking, __ATOMIC_ACQUIRE) && !deadline_over(patience))
+        deadline_nap(&nap);
     /* The real free waits for the device as well; what is in flight may be looking at this very redzone. */
     struct tracked_context *context = stream_ordered ? NULL : track_current_context();
     if (context && context->id == a->context)
-        wait_for_looks(context, 10000);
+        wait_for_looks(context, patience);
 }
 
-void sentinel_at_exit(void)
+bool sentinel_at_exit(struct deadline deadline)
 {
     struct tracked_context *context = track_current_context();
     if (options.sentinels == SENTINELS_OFF || options.check == CHECK_OFF || !context)
-        return;
+        return true;
     struct device_work *work = device_work(context);
     if (!work)
-        return;
+        return true;
     if (work->check) {
         look_everywhere(context);
-        wait_for_looks(context, 2000);
-    } else
-        damage_look_by_copy(work);
+        return wait_for_looks(context, deadline);
+    }
+    damage_look_by_copy(work);
+    return true;
 }

@@ -8,6 +8,7 @@
 #ifndef SHIM_SENTINEL_H
 #define SHIM_SENTINEL_H
 
+#include "shim/deadline.h"
 #include "shim/alloc_table.h"
 #include "shim/device_work.h"
 #include "shim/track.h"
@@ -30,8 +31,8 @@ void sentinel_before_sync(struct tracked_stream *stream); /* NULL: all streams o
 /* The redzones of `a`, before it is freed. In the order of `stream`, or (NULL) now, after all work that may still use
  * it. */
 void sentinel_before_free(const struct allocation *a, struct tracked_stream *stream);
-void sentinel_harvest(void); /* takes in the slots that are complete */
-void sentinel_at_exit(void);
+void sentinel_harvest(void);                     /* takes in the slots that are complete */
+bool sentinel_at_exit(struct deadline deadline); /* looks, and waits for the looks; false: they did not come */
 /* `a` has left the table and is about to be freed: returns when nobody is looking at its redzones any more. A look that
  * was launched at memory that is gone would fault, or put the pattern into somebody else's. */
 void sentinel_forgotten(const struct allocation *a, bool stream_ordered);

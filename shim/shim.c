@@ -153,8 +153,7 @@ __attribute__((destructor)) static void at_unload(void)
         return;
     shim_thread.inside++; /* for good: what other destructors still call is passed through */
     if (shim_is_recording()) {
-        health_flush_host();
-        blob_finish(2000);
+        health_at_unload();
         note_look_ups();
         track_write_end();
     }

@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "common/map.h"
 #include "shim/alloc_table.h"
@@ -230,28 +229,34 @@ void snapshot_drop_context(const struct tracked_context *context)
     }
 }
 
-void snapshot_finish(unsigned milliseconds)
+bool snapshot_finish(struct deadline deadline)
 {
-    const struct timespec nap = {0, 1000000};
+    unsigned nap = 0;
     snapshot_poll();
-    for (unsigned i = 0; i < milliseconds && any_pending() && shim_device_usable(); i++) {
-        nanosleep(&nap, NULL);
+    while (any_pending() && shim_device_usable()) {
+        if (deadline_over(deadline))
+            return false;
+        deadline_nap(&nap);
         snapshot_poll();
     }
+    return true;
 }
 
 /* Room for `bytes` in staging; when all of it is in flight, waits until the device and the helper gave some back. */
 static struct staging_buffer *staging_wait(size_t bytes)
 {
-    const struct timespec nap = {0, 200000};
+    const struct deadline patience = deadline_in(10000);
+    unsigned nap = 0;
     struct staging_buffer *buffer = NULL;
-    for (unsigned i = 0; i < 50000 && shim_device_usable() && !blob_broken(); i++) {
+    while (shim_device_usable() && !blob_broken()) {
         if ((buffer = staging_take(bytes)))
             break;
         if (!staging_in_use()) /* nothing will come back: there is no memory */
             break;
+        if (deadline_over(patience))
+            break;
         snapshot_poll();
-        nanosleep(&nap, NULL);
+        deadline_nap(&nap);
     }
     return buffer;
 }

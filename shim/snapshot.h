@@ -11,6 +11,7 @@
 
 #include <opsdebug/capture.h>
 
+#include "shim/deadline.h"
 #include "shim/track.h"
 
 enum snapshot_choice { SNAPSHOT_NONE, SNAPSHOT_TAKE, SNAPSHOT_OVER_BUDGET };
@@ -27,9 +28,9 @@ enum snapshot_choice snapshot_choose(struct tracked_kernel *kernel, uint32_t con
 struct snapshot_result snapshot_take(enum cap_snapshot_when when, uint64_t launch_seq, struct tracked_kernel *kernel,
                                      struct tracked_stream *stream, const uint8_t *arguments, uint32_t bytes);
 
-void snapshot_poll(void);        /* hands complete ones over */
-void snapshot_device_lost(void); /* what is complete is handed over, the rest dropped */
-void snapshot_finish(unsigned milliseconds);
+void snapshot_poll(void);                       /* hands complete ones over */
+void snapshot_device_lost(void);                /* what is complete is handed over, the rest dropped */
+bool snapshot_finish(struct deadline deadline); /* waits for those of the device; false: some did not come */
 void snapshot_drop_context(const struct tracked_context *context); /* it is gone: what never completed is dropped */
 
 #endif

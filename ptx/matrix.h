@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { TILE_ELEMENTS = 1024, MAX_FRAGMENT_REGISTERS = 8, MAX_MATRICES = 4096 };
+enum { TILE_ELEMENTS = 1024, MAX_MATRICES = 4096 };
 
 enum matrix_kind { MATRIX_LOAD, MATRIX_STORE, MATRIX_MULTIPLY, MATRIX_TRANSPOSE };
 enum matrix_type {

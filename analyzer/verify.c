@@ -215,8 +215,10 @@ enum status verify_capture(const struct model *m, struct selection *selection, c
     enum status status = verify_start(&v, m, options, diag);
     if (!status && !out->items)
         status = diag_set(diag, STATUS_NO_MEMORY, m->capture->path, -1, "no memory");
-    if (!status)
+    if (!status) {
         walk(&v, selection, out);
+        verify_stains_rest(&v, out);
+    }
     if (!status && v.live.no_memory)
         status = diag_set(diag, STATUS_NO_MEMORY, m->capture->path, -1, "no memory for the list of allocations");
     verify_end(&v);

@@ -37,8 +37,11 @@ struct verify_module { /* by module id; loaded once, also when that failed */
 struct verify_stain {
     const struct model_launch *launch;
     const struct model_allocation *allocation;
-    uint8_t *bits;                /* owned; one per byte */
-    struct judgement_fault fault; /* owned; the load, in one stain of the launch; empty once it was told */
+    const struct model_launch *root; /* whose loads brought the unwritten bytes in: `launch`, or an earlier one */
+    uint8_t *bits;                   /* owned; one per byte */
+    struct judgement_fault *faults;  /* owned; the launch's own such loads, in one stain of it; NULL once told */
+    size_t fault_count;
+    bool used; /* the loads' values were computed with, not only moved on */
 };
 
 /* Where a kernel's stores go, as far as is known. */
@@ -58,6 +61,7 @@ struct verify {
     uint32_t sm, sm_count;
     struct verify_stain *stains; /* owned */
     size_t stain_count;
+    uint64_t last_host_copy; /* seq of the newest copy to the host, 0 none */
 };
 
 /* Always followed by verify_end(). The options stay the caller's. */
@@ -100,18 +104,24 @@ bool verify_concurrent(const struct verify *v, const struct model_launch *launch
 bool verify_make_memory(struct verify *v, const struct model_launch *launch, bool everything,
                         struct verify_memory *memory, struct judgement *j);
 
-/* Does what lies in bytes that nobody wrote change anything that the launch stores? */
-bool verify_garbage_matters(struct verify *v, const struct model_launch *launch, const struct reference_launch *run);
+/* What lies in bytes that nobody wrote changes nothing that the launch stores; changes only values, in device memory;
+ * changes more: where it stores, what the host sees at once, or whether it comes to its end. */
+enum verify_garbage { VERIFY_GARBAGE_HARMLESS, VERIFY_GARBAGE_VALUES, VERIFY_GARBAGE_HARMFUL };
+enum verify_garbage verify_garbage(struct verify *v, const struct model_launch *launch,
+                                   const struct reference_launch *run);
 /* Fills `other` of the first uninitialised shared or local load with the global load that its bytes came by. */
 void verify_locate_source(struct verify *v, const struct model_launch *launch, const struct reference_launch *run,
                           const struct verify_memory *memory, struct judgement *j);
-/* Notes which outputs are made of unwritten bytes; before the launch's stores are merged. */
+/* Notes which outputs are made of unwritten bytes; before the launch's stores are merged. The loads in `held` (taken
+ * out of it) are told when such an output gets to the host; NULL: they are looked for. */
 void verify_trace_unwritten(struct verify *v, const struct model_launch *launch, const struct reference_launch *run,
-                            const struct verify_memory *memory);
+                            const struct verify_memory *memory, struct judgement *held);
 /* Makes these outputs unwritten again; after the merge. */
 void verify_apply_stains(struct verify *v, const struct model_launch *launch);
 /* Reports the loads whose bytes a copy carries to the host, each once. */
 void verify_host_copy(struct verify *v, const struct cap_copy *copy, struct judgements *judgements);
+/* Reports what is held back although no copy to the host came after it that could have shown whether it matters. */
+void verify_stains_rest(struct verify *v, struct judgements *judgements);
 void verify_stains_end(struct verify *v);
 
 #endif

@@ -129,6 +129,23 @@ static bool unknown_address(const struct verify *v, const struct reference_resul
     return false;
 }
 
+/* Moves them to `held`, unless something worse is among the faults: then they stay, to be told with it. */
+static void hold_uninitialised(struct judgement *j, struct judgement *held)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < j->fault_count; i++)
+        if (j->faults[i].kind != JUDGEMENT_FAULT_UNINITIALISED && !j->faults[i].same_value)
+            return;
+    held->faults = calloc(j->fault_count + 1, sizeof *held->faults);
+    for (size_t i = 0; held->faults && i < j->fault_count; i++) {
+        if (j->faults[i].kind == JUDGEMENT_FAULT_UNINITIALISED)
+            held->faults[held->fault_count++] = j->faults[i];
+        else
+            j->faults[kept++] = j->faults[i];
+    }
+    j->fault_count = held->faults ? kept : j->fault_count;
+}
+
 static bool has_harm(const struct judgement *j)
 {
     for (size_t i = 0; i < j->fault_count; i++)
@@ -156,17 +173,26 @@ void verify_judge(struct verify *v, const struct model_launch *l, struct judgeme
         *ran = true;
         j->bytes_known = true;
         verify_memory_moved(memory, &j->bytes_read, &j->bytes_written);
-        if (has_uninitialised(&result) && !verify_garbage_matters(v, l, &run))
+        enum verify_garbage garbage = has_uninitialised(&result) ? verify_garbage(v, l, &run) : VERIFY_GARBAGE_HARMLESS;
+        if (garbage == VERIFY_GARBAGE_HARMLESS)
             drop_uninitialised(&result);
         j->verdict = JUDGEMENT_CHECKED;
         verify_take_faults(v, l, module, memory, &result, j);
         verify_locate_source(v, l, &run, memory, j);
+        struct judgement held = {0};
+        if (garbage == VERIFY_GARBAGE_VALUES)
+            hold_uninitialised(j, &held);
         /* A fault outranks a numeric explanation: what comes after it is not what the device did. */
         if (!has_harm(j)) {
-            verify_trace_unwritten(v, l, &run, memory);
-            verify_outputs(v, l, module, &run, memory, j);
-            verify_numbers(v, l, &run, j);
+            verify_trace_unwritten(v, l, &run, memory, garbage == VERIFY_GARBAGE_VALUES ? &held : NULL);
+            if (garbage == VERIFY_GARBAGE_HARMLESS) {
+                verify_outputs(v, l, module, &run, memory, j);
+                verify_numbers(v, l, &run, j);
+            } else {
+                j->numbers_reason = strdup("unwritten-inputs");
+            }
         }
+        judgement_clear(&held);
     }
     reference_result_free(&result);
 }

@@ -1,9 +1,9 @@
 /* verify_unwritten.c - where never written bytes go.
  *
- * The executor reports them when a value made from them is computed with. What a kernel merely moves on is followed
- * here: the launch is run twice with different fillings of the unwritten bytes, and whatever then differs among its
- * outputs is as unwritten as before ("stained"). It is reported when the program copies it to the host: then somebody
- * will look at it.
+ * The executor reports them when a value made from them is computed with. Whether that matters is found here: the
+ * launch is run twice with different fillings of the unwritten bytes, and whatever then differs among its outputs is as
+ * unwritten as before ("stained"). The loads that brought it in are reported when the program copies such bytes to the
+ * host: then somebody will look at them. Padding that is computed along and never looked at is nobody's mistake.
  */
 #include "analyzer/verify.h"
 
@@ -55,16 +55,35 @@ static bool byte_differs(const struct verify_memory pair[2], size_t i, uint64_t 
     return stored_a != stored_b || (stored_a && a->host[k] != b->host[k]);
 }
 
-bool verify_garbage_matters(struct verify *v, const struct model_launch *l, const struct reference_launch *run)
+/* Could the host see the region's bytes without a copy? */
+static bool host_sees(const struct verify_region *info)
+{
+    switch (info->allocation->record->kind) {
+    case CAP_ALLOC_DEVICE:
+    case CAP_ALLOC_PITCHED:
+    case CAP_ALLOC_ASYNC:
+    case CAP_ALLOC_POOL:
+    case CAP_ALLOC_VARIABLE:
+        return false;
+    default:
+        return true;
+    }
+}
+
+enum verify_garbage verify_garbage(struct verify *v, const struct model_launch *l, const struct reference_launch *run)
 {
     struct verify_memory pair[2] = {{0}, {0}};
-    bool matters = !run_twice(v, l, run, pair);
-    for (size_t i = 0; !matters && i < pair[0].count; i++)
-        for (uint64_t k = 0; !matters && k < pair[0].regions[i].bytes; k++)
-            matters = byte_differs(pair, i, k);
+    enum verify_garbage answer = run_twice(v, l, run, pair) ? VERIFY_GARBAGE_HARMLESS : VERIFY_GARBAGE_HARMFUL;
+    for (size_t i = 0; answer != VERIFY_GARBAGE_HARMFUL && i < pair[0].count; i++)
+        for (uint64_t k = 0; answer != VERIFY_GARBAGE_HARMFUL && k < pair[0].regions[i].bytes; k++) {
+            if (!byte_differs(pair, i, k))
+                continue;
+            bool moved = bit_get(pair[0].regions[i].written, k) != bit_get(pair[1].regions[i].written, k);
+            answer = moved || host_sees(&pair[0].info[i]) ? VERIFY_GARBAGE_HARMFUL : VERIFY_GARBAGE_VALUES;
+        }
     verify_memory_free(&pair[0]);
     verify_memory_free(&pair[1]);
-    return matters;
+    return answer;
 }
 
 /* ---- stains ---- */
@@ -155,7 +174,15 @@ void verify_locate_source(struct verify *v, const struct model_launch *l, const 
     }
 }
 
-static void add_stain(struct verify *v, const struct model_launch *l, const struct model_allocation *a, uint8_t *bits)
+static void free_faults(struct judgement_fault *faults, size_t count)
+{
+    /* A judgement knows how to free faults. */
+    struct judgement owner = {.faults = faults, .fault_count = count};
+    judgement_clear(&owner);
+}
+
+static void add_stain(struct verify *v, const struct model_launch *l, const struct model_launch *root,
+                      const struct model_allocation *a, uint8_t *bits)
 {
     struct verify_stain *more = realloc(v->stains, (v->stain_count + 1) * sizeof *more);
     if (!more) {
@@ -163,38 +190,76 @@ static void add_stain(struct verify *v, const struct model_launch *l, const stru
         return;
     }
     v->stains = more;
-    more[v->stain_count++] = (struct verify_stain){.launch = l, .allocation = a, .bits = bits};
+    more[v->stain_count++] = (struct verify_stain){.launch = l, .root = root, .allocation = a, .bits = bits};
 }
 
-void verify_trace_unwritten(struct verify *v, const struct model_launch *l, const struct reference_launch *run,
-                            const struct verify_memory *memory)
+/* The first launch whose unwritten bytes arrive here through earlier outputs, or NULL. *more: there are others, too. */
+static const struct model_launch *root_of(const struct verify *v, const struct verify_memory *memory, bool *more)
+{
+    const struct model_launch *root = NULL;
+    *more = false;
+    for (size_t i = 0; i < memory->count; i++) {
+        const struct reference_region *r = &memory->regions[i];
+        for (uint64_t k = 0; r->valid && k < r->bytes; k++) {
+            const struct verify_stain *from = NULL;
+            if (!bit_get(r->read, k) || bit_get(r->valid, k))
+                continue;
+            for (size_t s = v->stain_count; s-- > 0 && !from;)
+                if (v->stains[s].allocation == memory->info[i].allocation && bit_get(v->stains[s].bits, k))
+                    from = &v->stains[s];
+            if (!from)
+                *more = true;
+            else if (!root || from->root->number < root->number)
+                root = from->root;
+        }
+    }
+    return root;
+}
+
+static void stain_outputs(struct verify *v, const struct model_launch *l, const struct reference_launch *run,
+                          const struct verify_memory *memory, const struct model_launch *root)
 {
     struct verify_memory pair[2] = {{0}, {0}};
-    size_t region;
-    uint64_t offset;
-    if (!unwritten_load(memory, &region, &offset))
-        return;
-    if (run_twice(v, l, run, pair) && pair[0].count == memory->count) {
-        for (size_t i = 0; i < memory->count; i++) {
-            const struct reference_region *r = &memory->regions[i];
-            uint8_t *bits = NULL;
-            for (uint64_t k = 0; k < r->bytes; k++) {
-                if (!byte_differs(pair, i, k) || (!bits && !(bits = calloc(1, (size_t)r->bytes / 8 + 1))))
-                    continue;
-                bits[k / 8] |= (uint8_t)(1u << k % 8);
-            }
-            if (bits)
-                add_stain(v, l, memory->info[i].allocation, bits);
+    bool ran = run_twice(v, l, run, pair) && pair[0].count == memory->count;
+    for (size_t i = 0; ran && i < memory->count; i++) {
+        const struct reference_region *r = &memory->regions[i];
+        uint8_t *bits = NULL;
+        for (uint64_t k = 0; k < r->bytes; k++) {
+            if (!byte_differs(pair, i, k) || (!bits && !(bits = calloc(1, (size_t)r->bytes / 8 + 1))))
+                continue;
+            bits[k / 8] |= (uint8_t)(1u << k % 8);
         }
+        if (bits)
+            add_stain(v, l, root, memory->info[i].allocation, bits);
     }
     verify_memory_free(&pair[0]);
     verify_memory_free(&pair[1]);
-    /* Kept with the stains of this launch; needed only if one of them gets to the host. */
+}
+
+void verify_trace_unwritten(struct verify *v, const struct model_launch *l, const struct reference_launch *run,
+                            const struct verify_memory *memory, struct judgement *held)
+{
+    size_t region, before = v->stain_count;
+    uint64_t offset;
+    bool loads = unwritten_load(memory, &region, &offset);
+    if (!loads && !held)
+        return;
+    bool own = true;
+    const struct model_launch *root = loads ? root_of(v, memory, &own) : NULL;
+    stain_outputs(v, l, run, memory, root ? root : l);
+    if (v->stain_count == before || (root && !own))
+        return;
+    /* Kept with one stain of this launch; needed only if one of them gets to the host. */
     struct judgement located = {0};
-    if (v->stain_count && v->stains[v->stain_count - 1].launch == l &&
-        locate_load(v, l, run, region, offset, &located)) {
-        v->stains[v->stain_count - 1].fault = located.faults[0];
-        located.faults[0] = (struct judgement_fault){0};
+    struct judgement *from = held;
+    if (!held && locate_load(v, l, run, region, offset, &located))
+        from = &located;
+    if (from) {
+        v->stains[before].faults = from->faults;
+        v->stains[before].fault_count = from->fault_count;
+        v->stains[before].used = held != NULL;
+        from->faults = NULL;
+        from->fault_count = 0;
     }
     judgement_clear(&located);
 }
@@ -205,33 +270,38 @@ void verify_apply_stains(struct verify *v, const struct model_launch *l)
         valid_bytes_clear(&v->valid, v->stains[i].allocation, v->stains[i].bits);
 }
 
-/* The fault that the stains of a launch share, or NULL when it was told already or never located. */
-static struct judgement_fault *stain_fault(struct verify *v, const struct model_launch *l)
+static void tell(struct verify *v, const struct model_launch *root, struct judgements *judgements)
 {
-    for (size_t i = 0; i < v->stain_count; i++)
-        if (v->stains[i].launch == l && v->stains[i].fault.detail)
-            return &v->stains[i].fault;
-    return NULL;
+    struct judgement *j = judgements_find(judgements, root->number);
+    for (size_t i = 0; j && i < v->stain_count; i++) {
+        struct verify_stain *s = &v->stains[i];
+        if (s->launch != root || !s->faults)
+            continue;
+        struct judgement_fault *more = realloc(j->faults, (j->fault_count + s->fault_count + 1) * sizeof *more);
+        if (!more)
+            return;
+        j->faults = more;
+        memcpy(more + j->fault_count, s->faults, s->fault_count * sizeof *more);
+        j->fault_count += s->fault_count;
+        free(s->faults); /* what was in them is taken over */
+        s->faults = NULL;
+        s->fault_count = 0;
+    }
 }
 
-static void tell(struct verify *v, const struct verify_stain *stain, struct judgements *judgements)
+void verify_stains_rest(struct verify *v, struct judgements *judgements)
 {
-    struct judgement_fault *fault = stain_fault(v, stain->launch);
-    struct judgement *j = judgements_find(judgements, stain->launch->number);
-    if (!fault || !j)
-        return;
-    struct judgement_fault *more = realloc(j->faults, (j->fault_count + 1) * sizeof *more);
-    if (!more)
-        return;
-    j->faults = more;
-    more[j->fault_count++] = *fault;
-    *fault = (struct judgement_fault){0}; /* taken over */
+    for (size_t i = 0; i < v->stain_count; i++)
+        if (v->stains[i].faults && v->stains[i].used && v->stains[i].launch->seq > v->last_host_copy)
+            tell(v, v->stains[i].launch, judgements);
 }
 
 void verify_host_copy(struct verify *v, const struct cap_copy *c, struct judgements *judgements)
 {
     const struct model_allocation *a = model_live_find(&v->live, c->source);
     bool to_host = c->kind == CAP_COPY_DTOH || (c->kind == CAP_COPY_UNIFIED && !model_live_find(&v->live, c->target));
+    if (to_host && c->result == 0)
+        v->last_host_copy = c->head.seq;
     if (!v->stain_count || !a || !to_host || c->result != 0 || c->height != 1 || c->depth != 1)
         return;
     const uint8_t *valid = valid_bytes_of(&v->valid, a);
@@ -241,21 +311,17 @@ void verify_host_copy(struct verify *v, const struct cap_copy *c, struct judgeme
         bool seen = false;
         for (uint64_t k = first; stain->allocation == a && !seen && k < a->bytes && k - first < c->width; k++)
             seen = bit_get(stain->bits, k) && !bit_get(valid, k);
-        if (seen)
-            tell(v, stain, judgements);
+        if (seen) {
+            tell(v, stain->root, judgements);
+            tell(v, stain->launch, judgements);
+        }
     }
 }
 
 void verify_stains_end(struct verify *v)
 {
     for (size_t i = 0; i < v->stain_count; i++) {
-        /* A judgement knows how to free a fault. */
-        struct judgement owner = {.faults = malloc(sizeof *owner.faults)};
-        if (owner.faults) {
-            owner.faults[0] = v->stains[i].fault;
-            owner.fault_count = 1;
-        }
-        judgement_clear(&owner);
+        free_faults(v->stains[i].faults, v->stains[i].fault_count);
         free(v->stains[i].bits);
     }
     free(v->stains);

@@ -39,6 +39,27 @@ void verify_fill_launch(const struct verify *v, const struct model_launch *l, co
     memcpy(out->block, l->config->block, sizeof out->block);
 }
 
+static bool mapped_at(const struct model_live *live, uint64_t address)
+{
+    const struct model_allocation *a = model_live_find(live, address);
+    return a && a->record->kind == CAP_ALLOC_MAPPED;
+}
+
+/* Handles that are mapped side by side (cuMemMap) may well be used as one array: where it ends, nobody has said. */
+static bool mapped_neighbours(const struct verify *v, const struct model_launch *l)
+{
+    const uint8_t *params = model_launch_params(l);
+    for (uint32_t at = 0; params && at + 8u <= l->record->param_bytes; at += 8) {
+        uint64_t word;
+        memcpy(&word, params + at, sizeof word);
+        const struct model_allocation *a = model_live_find(&v->live, word);
+        if (a && a->record->kind == CAP_ALLOC_MAPPED &&
+            (mapped_at(&v->live, a->address + a->bytes) || mapped_at(&v->live, a->address - 1)))
+            return true;
+    }
+    return false;
+}
+
 /* Everything that can be said without running it. */
 static bool can_run(struct verify *v, const struct model_launch *l, const struct reference_module **module,
                     struct judgement *j)
@@ -52,6 +73,8 @@ static bool can_run(struct verify *v, const struct model_launch *l, const struct
         return verify_not(j, "args-unknown", NULL);
     if (l->config->flags & CAP_CONFIG_CLUSTER)
         return verify_not(j, "unsupported", "thread block clusters");
+    if (mapped_neighbours(v, l))
+        return verify_not(j, "mapped-neighbours", "memory mapped side by side may be one array or several");
     if (overlap_found(&v->overlap, l))
         return verify_not(j, "overlapped", "another thread put work into the stream at the same moment");
     const struct verify_module *m = verify_module_of(v, l);

@@ -127,6 +127,15 @@ static const struct operand *vector_items(struct lower *l, uint32_t i, uint32_t 
     return o->items;
 }
 
+/* As a vector of one element: those instructions look at the order, which the plain ones need not then. */
+static void lower_strong(struct lower *l, enum microop op, unsigned order, enum element e, const struct address *a,
+                         uint32_t slot)
+{
+    unsigned mod = order | 1u << MOD_VECTOR_SHIFT | (unsigned)a->space << MOD_SPACE_SHIFT | e;
+    uint32_t first = emit_extra(l, slot);
+    emit(l, op, mod, 0, a->base, first, 0)->imm = (uint64_t)a->offset;
+}
+
 void lower_ld(struct lower *l)
 {
     if (l->m.type_count != 1)
@@ -147,7 +156,10 @@ void lower_ld(struct lower *l)
         uint32_t to = destination_operand(l, d, reg);
         if (e == ELEMENT_S32 && type_info[reg].bits == 32)
             e = ELEMENT_B32;
-        emit(l, load_op(a.space, e), order, to, a.base, 0, 0)->imm = (uint64_t)a.offset;
+        if (order)
+            lower_strong(l, OP_LDV, order, e, &a, to);
+        else
+            emit(l, load_op(a.space, e), 0, to, a.base, 0, 0)->imm = (uint64_t)a.offset;
         number_access(l);
         cut(l, e, reg, to);
         return;
@@ -196,7 +208,10 @@ void lower_st(struct lower *l)
         if (s->negated || s->pair)
             lower_bad_operand(l, 1, "a register or a literal");
         uint32_t from = source_operand(l, s, widened(l, s, t));
-        emit(l, store_op(a.space, e), order, from, a.base, 0, 0)->imm = (uint64_t)a.offset;
+        if (order)
+            lower_strong(l, OP_STV, order, e, &a, from);
+        else
+            emit(l, store_op(a.space, e), 0, from, a.base, 0, 0)->imm = (uint64_t)a.offset;
         number_access(l);
         return;
     }

@@ -281,7 +281,8 @@ void classify_faults(const struct model *m, const struct judgements *js, struct 
         const struct model_launch *l = model_launch_by_number(m, j->launch);
         if (!l)
             continue;
-        /* Stores first, so that loads by the same thread can join them; what is harmless last, so that it can join the rest. */
+        /* Stores first, so that loads by the same thread can join them; what is harmless last, so that it can join the
+         * rest. */
         for (int harmless = 0; harmless <= 1; harmless++)
             for (int writes = 1; writes >= 0; writes--)
                 for (size_t k = 0; k < j->fault_count; k++)

@@ -1,6 +1,7 @@
 /* buf.h - a growable byte buffer and text builder. Not thread-safe; zero-initialised is empty and valid.
  *
- * After a failed allocation `failed` is set and all further calls do nothing, so that a builder can check once at its end.
+ * After a failed allocation `failed` is set and all further calls do nothing, so that a builder can check once at its
+ * end.
  */
 #ifndef COMMON_BUF_H
 #define COMMON_BUF_H

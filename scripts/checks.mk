@@ -32,7 +32,7 @@ docs: ## write docs/ptx-instructions.md from the executor's tables
 	@scripts/make-instruction-table >docs/ptx-instructions.md
 
 format: ## rewrite the sources with clang-format
-	clang-format -i $(SOURCES)
+	@clang-format -i $(SOURCES)
 
 format-check: ## fail when a source is not formatted
-	clang-format --dry-run -Werror $(SOURCES)
+	@clang-format --dry-run -Werror $(SOURCES)

@@ -9,16 +9,16 @@
  *     process-PID/           the capture of another process that was given the same folder (fork, exec)
  *     verify.json            added by `ops-debug verify`, never by the shim
  *
- * A segment is a struct cap_segment (64 bytes) and then records, each 8-byte aligned, up to a record whose size is 0 or the
- * end of the file. The writer fills a record's body first and stores `size` last (release), so a killed process leaves whole
- * records only. Members marked "patched" are written once more later, each with a single aligned store. Space in the file is
- * allocated (not sparse) before it is mapped, so that a full disk cannot raise SIGBUS.
- * `seq` is one counter over all threads of the process: sorting all records by it gives the order of the calls' starts.
+ * A segment is a struct cap_segment (64 bytes) and then records, each 8-byte aligned, up to a record whose size is 0 or
+ * the end of the file. The writer fills a record's body first and stores `size` last (release), so a killed process
+ * leaves whole records only. Members marked "patched" are written once more later, each with a single aligned store.
+ * Space in the file is allocated (not sparse) before it is mapped, so that a full disk cannot raise SIGBUS. `seq` is
+ * one counter over all threads of the process: sorting all records by it gives the order of the calls' starts.
  *
- * All integers are little-endian. Bump CAP_VERSION whenever the meaning or layout of anything here changes; readers keep
- * reading every older version. Unknown record types are skipped by their size. Strings are bytes, not NUL-terminated.
- * Ids (string, stack, kernel, ...) count from 1, 0 is "none", and are unique within the capture; the defining record is always
- * written before its first use, but may lie in another segment.
+ * All integers are little-endian. Bump CAP_VERSION whenever the meaning or layout of anything here changes; readers
+ * keep reading every older version. Unknown record types are skipped by their size. Strings are bytes, not
+ * NUL-terminated. Ids (string, stack, kernel, ...) count from 1, 0 is "none", and are unique within the capture; the
+ * defining record is always written before its first use, but may lie in another segment.
  */
 #ifndef OPSDEBUG_CAPTURE_H
 #define OPSDEBUG_CAPTURE_H
@@ -35,7 +35,7 @@ enum cap_state { CAP_RUNNING = 1, CAP_ENDED = 2, CAP_STEPPED_ASIDE = 3 };
 struct cap_header {
     uint64_t magic;
     uint32_t version;
-    uint32_t header_bytes;      /* sizeof (struct cap_header) */
+    uint32_t header_bytes; /* sizeof (struct cap_header) */
     uint32_t pid, parent_pid;
     uint64_t start_realtime_ns; /* CLOCK_REALTIME */
     uint64_t tsc_start, mono_start_ns;
@@ -45,26 +45,26 @@ struct cap_header {
     uint32_t reserved0;
     /* Live counters. */
     uint64_t next_seq;
-    uint64_t own_tsc;              /* time spent in our code inside wrappers, without the real calls, summed over threads */
+    uint64_t own_tsc; /* time spent in our code inside wrappers, without the real calls, summed over threads */
     uint64_t wrapped_calls;
     uint64_t launches;
     uint64_t records, record_bytes;
     uint64_t snapshots, snapshot_bytes;
-    uint64_t dropped_records;      /* no space or no memory */
-    uint64_t dropped_snapshots;    /* budget, memory, disk */
-    uint64_t sentinel_checks;      /* redzones looked at, summed over checks */
-    uint64_t helper_tsc;           /* CPU time of our own threads, off the program's path */
+    uint64_t dropped_records;   /* no space or no memory */
+    uint64_t dropped_snapshots; /* budget, memory, disk */
+    uint64_t sentinel_checks;   /* redzones looked at, summed over checks */
+    uint64_t helper_tsc;        /* CPU time of our own threads, off the program's path */
     uint64_t reserved1[38];
-    char shim_version[64];         /* NUL-terminated */
-    char reason[256];              /* NUL-terminated: why it stepped aside, when it did */
-    char command[3296];            /* NUL-separated argv, truncated; ends with two NULs */
+    char shim_version[64]; /* NUL-terminated */
+    char reason[256];      /* NUL-terminated: why it stepped aside, when it did */
+    char command[3296];    /* NUL-separated argv, truncated; ends with two NULs */
 };
 _Static_assert(sizeof(struct cap_header) == 4096, "cap_header is one page");
 
 struct cap_segment {
     uint64_t magic;
     uint32_t version, number;
-    uint32_t tid, reserved0;       /* Linux thread id of the writer */
+    uint32_t tid, reserved0; /* Linux thread id of the writer */
     uint64_t first_seq;
     uint64_t reserved1[4];
 };
@@ -103,11 +103,11 @@ enum cap_type {
 };
 
 struct cap_head {
-    uint32_t size;  /* whole record in bytes, a multiple of 8; stored last */
+    uint32_t size; /* whole record in bytes, a multiple of 8; stored last */
     uint16_t type;
     uint16_t scope; /* index (CAP_HOOK) of the outermost hooked function this happened in, 0xffff: none */
     uint64_t seq;
-    uint64_t tsc;   /* at the start of the call */
+    uint64_t tsc; /* at the start of the call */
 };
 _Static_assert(sizeof(struct cap_head) == 24, "cap_head");
 
@@ -133,7 +133,7 @@ struct cap_object { /* a loaded ELF object; its path is string `path` */
 struct cap_hook { /* one per row of hooks.def, at start */
     struct cap_head head;
     uint32_t index, name;
-    uint64_t calls;            /* patched from time to time */
+    uint64_t calls; /* patched from time to time */
 };
 
 struct cap_option { /* the effective configuration, one record per option; both are strings */
@@ -186,8 +186,9 @@ struct cap_module { /* image: blob of the bytes as given; zero hash when they co
     uint64_t hash_low, hash_high;
 };
 
-/* struct cap_kernel_param params[param_count] follow. May come again with the same id: the later one tells more (attributes
- * and layout, which a driver may only be asked for after the kernel's first launch) and replaces the earlier. */
+/* struct cap_kernel_param params[param_count] follow. May come again with the same id: the later one tells more
+ * (attributes and layout, which a driver may only be asked for after the kernel's first launch) and replaces the
+ * earlier. */
 struct cap_kernel {
     struct cap_head head;
     uint32_t id, module, name;
@@ -212,66 +213,80 @@ struct cap_config { /* a launch shape, interned */
 /* ---- what happened ---- */
 
 enum cap_alloc_kind {
-    CAP_ALLOC_DEVICE, CAP_ALLOC_PITCHED, CAP_ALLOC_MANAGED, CAP_ALLOC_HOST, CAP_ALLOC_REGISTERED, CAP_ALLOC_ASYNC,
-    CAP_ALLOC_POOL, CAP_ALLOC_MAPPED /* cuMemMap */, CAP_ALLOC_VARIABLE /* a module's global or constant */, CAP_ALLOC_IMPORTED,
+    CAP_ALLOC_DEVICE,
+    CAP_ALLOC_PITCHED,
+    CAP_ALLOC_MANAGED,
+    CAP_ALLOC_HOST,
+    CAP_ALLOC_REGISTERED,
+    CAP_ALLOC_ASYNC,
+    CAP_ALLOC_POOL,
+    CAP_ALLOC_MAPPED /* cuMemMap */,
+    CAP_ALLOC_VARIABLE /* a module's global or constant */,
+    CAP_ALLOC_IMPORTED,
 };
 struct cap_alloc {
     struct cap_head head;
     uint32_t id, kind, context, stack;
-    uint64_t address, bytes;       /* as the program sees them (for pitched: pitch * rows) */
-    uint64_t host_address;         /* of host memory, when it differs; else 0 */
+    uint64_t address, bytes;             /* as the program sees them (for pitched: pitch * rows) */
+    uint64_t host_address;               /* of host memory, when it differs; else 0 */
     uint32_t head_redzone, tail_redzone; /* sentinel bytes directly before and behind */
-    uint32_t module, name;         /* of a variable */
-    uint32_t stream;               /* of stream-ordered allocations */
-    uint32_t constant;             /* a __constant__ variable */
+    uint32_t module, name;               /* of a variable */
+    uint32_t stream;                     /* of stream-ordered allocations */
+    uint32_t constant;                   /* a __constant__ variable */
 };
 
 struct cap_free { /* recorded before the real call; id 0: unknown address */
     struct cap_head head;
     uint32_t id, stack;
     uint64_t address;
-    uint32_t stream;               /* of stream-ordered frees */
-    int32_t result;                /* patched: CUresult */
+    uint32_t stream; /* of stream-ordered frees */
+    int32_t result;  /* patched: CUresult */
 };
 
-enum cap_copy_kind { CAP_COPY_UNIFIED, CAP_COPY_HTOD, CAP_COPY_DTOH, CAP_COPY_DTOD, CAP_COPY_ARRAY /* any with an array */ };
+enum cap_copy_kind {
+    CAP_COPY_UNIFIED,
+    CAP_COPY_HTOD,
+    CAP_COPY_DTOH,
+    CAP_COPY_DTOD,
+    CAP_COPY_ARRAY /* any with an array */
+};
 struct cap_copy {
     struct cap_head head;
-    uint64_t target, source;       /* first byte of each side */
-    uint64_t width, height, depth; /* bytes, rows, slices; 1D: height = depth = 1 */
+    uint64_t target, source;                         /* first byte of each side */
+    uint64_t width, height, depth;                   /* bytes, rows, slices; 1D: height = depth = 1 */
     uint64_t target_pitch, source_pitch;             /* bytes between rows; 1D: 0 */
     uint64_t target_slice_pitch, source_slice_pitch; /* bytes between slices; else 0 */
     uint32_t kind, stream;
     uint32_t asynchronous, stack;
-    uint64_t call_ns;              /* patched: time inside the real call (waiting included when synchronous) */
-    int32_t result;                /* patched */
+    uint64_t call_ns; /* patched: time inside the real call (waiting included when synchronous) */
+    int32_t result;   /* patched */
     uint32_t reserved;
 };
 
 struct cap_set {
     struct cap_head head;
     uint64_t target, width, height, pitch; /* width in bytes */
-    uint32_t value, value_bytes;   /* 1, 2 or 4 */
+    uint32_t value, value_bytes;           /* 1, 2 or 4 */
     uint32_t stream, asynchronous;
-    uint64_t call_ns;              /* patched */
-    int32_t result;                /* patched */
+    uint64_t call_ns; /* patched */
+    int32_t result;   /* patched */
     uint32_t stack;
 };
 
 enum cap_launch_flags {
-    CAP_LAUNCH_INPUTS = 1,         /* snapshots of what its arguments reach were asked for, before it */
-    CAP_LAUNCH_OUTPUTS = 2,        /* and after it */
-    CAP_LAUNCH_CAPTURING = 4,      /* recorded into a graph, not executed now */
-    CAP_LAUNCH_ARGS_UNKNOWN = 8,   /* no layout: params are not there */
-    CAP_LAUNCH_BUDGET = 16,        /* snapshots were left out: budget */
+    CAP_LAUNCH_INPUTS = 1,       /* snapshots of what its arguments reach were asked for, before it */
+    CAP_LAUNCH_OUTPUTS = 2,      /* and after it */
+    CAP_LAUNCH_CAPTURING = 4,    /* recorded into a graph, not executed now */
+    CAP_LAUNCH_ARGS_UNKNOWN = 8, /* no layout: params are not there */
+    CAP_LAUNCH_BUDGET = 16,      /* snapshots were left out: budget */
 };
 enum cap_launch_outcome { CAP_LAUNCH_PENDING /* the call has not returned */, CAP_LAUNCH_OK, CAP_LAUNCH_FAILED };
 struct cap_launch { /* the packed parameter buffer, param_bytes long, follows, padded with zeros */
     struct cap_head head;
     uint32_t kernel, config, stream, stack;
-    uint32_t host_ns;              /* patched: time in the real launch call, saturating */
+    uint32_t host_ns; /* patched: time in the real launch call, saturating */
     uint16_t param_bytes;
-    uint8_t outcome;               /* patched: enum cap_launch_outcome; a failed one is followed by its CAP_ERROR */
+    uint8_t outcome; /* patched: enum cap_launch_outcome; a failed one is followed by its CAP_ERROR */
     uint8_t flags;
 };
 _Static_assert(sizeof(struct cap_launch) == 48, "cap_launch");
@@ -279,9 +294,9 @@ _Static_assert(sizeof(struct cap_launch) == 48, "cap_launch");
 enum cap_sync_kind { CAP_SYNC_CONTEXT, CAP_SYNC_STREAM, CAP_SYNC_EVENT };
 struct cap_sync { /* the program waited */
     struct cap_head head;
-    uint32_t kind, object;         /* context, stream or event id */
-    uint64_t wait_ns;              /* patched */
-    int32_t result;                /* patched */
+    uint32_t kind, object; /* context, stream or event id */
+    uint64_t wait_ns;      /* patched */
+    int32_t result;        /* patched */
     uint32_t stack;
 };
 
@@ -295,9 +310,9 @@ struct cap_event_op_record {
 
 enum cap_time_source { CAP_TIME_EVENTS = 1, CAP_TIME_CUPTI = 2 };
 struct cap_time {
-    uint32_t launch_delta;         /* launch seq - base_launch */
-    uint32_t begin_delta_ns;       /* device begin - base_begin_ns */
-    uint32_t device_ns;            /* execution, an upper bound when from events */
+    uint32_t launch_delta;   /* launch seq - base_launch */
+    uint32_t begin_delta_ns; /* device begin - base_begin_ns */
+    uint32_t device_ns;      /* execution, an upper bound when from events */
 };
 struct cap_times { /* struct cap_time times[count] follow, padded to 8 */
     struct cap_head head;
@@ -306,9 +321,10 @@ struct cap_times { /* struct cap_time times[count] follow, padded to 8 */
 };
 
 enum cap_snapshot_when { CAP_BEFORE, CAP_AFTER };
-struct cap_snapshot { /* contents of [offset, offset + bytes) of an allocation, in stream order just before or after a launch */
+struct cap_snapshot { /* contents of [offset, offset + bytes) of an allocation, in stream order just before or after a
+                         launch */
     struct cap_head head;
-    uint64_t launch;               /* its seq */
+    uint64_t launch; /* its seq */
     uint32_t allocation, when;
     uint64_t offset, bytes;
     uint64_t hash_low, hash_high;
@@ -316,19 +332,20 @@ struct cap_snapshot { /* contents of [offset, offset + bytes) of an allocation, 
 
 struct cap_damage { /* a redzone no longer holds its sentinel */
     struct cap_head head;
-    uint32_t allocation, tail;     /* tail: 1 behind the end, 0 before the start */
-    int64_t offset;                /* of the first damaged byte, from the allocation's start (tail: >= its bytes) */
-    uint64_t length;               /* from the first to the last damaged byte */
-    uint64_t clean_seq, seen_seq;  /* intact for work before clean_seq, damaged when seen at seen_seq (seqs of any records) */
+    uint32_t allocation, tail; /* tail: 1 behind the end, 0 before the start */
+    int64_t offset;            /* of the first damaged byte, from the allocation's start (tail: >= its bytes) */
+    uint64_t length;           /* from the first to the last damaged byte */
+    uint64_t clean_seq,
+        seen_seq; /* intact for work before clean_seq, damaged when seen at seen_seq (seqs of any records) */
     uint8_t expected[32], found[32]; /* the first min(length, 32) bytes from `offset` */
 };
 
-/* Beside a CAP_DAMAGE, what the looking stream itself knows: its own work before clean_seq left the redzone intact, its own work
- * before upto_seq was complete when the damage was seen. So either one of this stream's launches in [clean_seq, upto_seq) did it,
- * or a launch of another stream in the wider window of the CAP_DAMAGE. */
+/* Beside a CAP_DAMAGE, what the looking stream itself knows: its own work before clean_seq left the redzone intact, its
+ * own work before upto_seq was complete when the damage was seen. So either one of this stream's launches in
+ * [clean_seq, upto_seq) did it, or a launch of another stream in the wider window of the CAP_DAMAGE. */
 struct cap_damage_look {
     struct cap_head head;
-    uint64_t damage;               /* seq of the CAP_DAMAGE */
+    uint64_t damage; /* seq of the CAP_DAMAGE */
     uint64_t clean_seq, upto_seq;
     uint32_t stream, reserved;
 };
@@ -336,31 +353,31 @@ struct cap_damage_look {
 struct cap_error { /* a hooked call returned an error (CUDA_ERROR_NOT_READY excepted) */
     struct cap_head head;
     int32_t code;
-    uint32_t name;                 /* string: CUDA_ERROR_... */
+    uint32_t name; /* string: CUDA_ERROR_... */
     uint32_t stack, reserved;
 };
 
 struct cap_checked { /* a sentinel check ran: how far, how many; for coverage */
     struct cap_head head;
-    uint64_t upto_seq;             /* work before this seq was complete when it looked */
+    uint64_t upto_seq; /* work before this seq was complete when it looked */
     uint32_t redzones, damaged;
 };
 
-/* A range of memory that a launch's arguments reach holds NaN, Inf or values above the threshold, and at the places that were looked
- * at held none just before the launch. */
+/* A range of memory that a launch's arguments reach holds NaN, Inf or values above the threshold, and at the places
+ * that were looked at held none just before the launch. */
 enum cap_health_type { CAP_HEALTH_UNKNOWN, CAP_HEALTH_F32 };
 enum cap_health_flags {
-    CAP_HEALTH_FULL = 1,           /* every word of the range was looked at (or its first `words`), not a sample */
-    CAP_HEALTH_INPUTS = 2,         /* another range that the arguments reach held such values before: perhaps only passed on */
+    CAP_HEALTH_FULL = 1,   /* every word of the range was looked at (or its first `words`), not a sample */
+    CAP_HEALTH_INPUTS = 2, /* another range that the arguments reach held such values before: perhaps only passed on */
 };
 struct cap_health {
     struct cap_head head;
-    uint64_t launch;               /* its seq */
-    uint32_t allocation, type;     /* type: enum cap_health_type, judged from the contents */
-    uint64_t offset, bytes;        /* the range, from the allocation's start */
-    uint64_t first;                /* offset in the allocation of the first such value among those looked at */
-    uint64_t words;                /* 32-bit words looked at */
-    uint32_t nan, inf, over;       /* how many of them */
+    uint64_t launch;           /* its seq */
+    uint32_t allocation, type; /* type: enum cap_health_type, judged from the contents */
+    uint64_t offset, bytes;    /* the range, from the allocation's start */
+    uint64_t first;            /* offset in the allocation of the first such value among those looked at */
+    uint64_t words;            /* 32-bit words looked at */
+    uint32_t nan, inf, over;   /* how many of them */
     uint32_t flags;
     float threshold;
     uint32_t reserved;
@@ -369,9 +386,9 @@ _Static_assert(sizeof(struct cap_health) == 96, "cap_health");
 
 struct cap_health_checked { /* for coverage: what was looked at since the record before */
     struct cap_head head;
-    uint32_t launches, ranges;     /* ranges: pieces of memory around those launches */
-    uint32_t floats, reported;     /* ranges that look like fp32; CAP_HEALTH records */
-    uint32_t left_out, reserved;   /* launches or ranges for which there was no room */
+    uint32_t launches, ranges;   /* ranges: pieces of memory around those launches */
+    uint32_t floats, reported;   /* ranges that look like fp32; CAP_HEALTH records */
+    uint32_t left_out, reserved; /* launches or ranges for which there was no room */
 };
 
 struct cap_end { /* the process ends in an orderly way */

@@ -18,9 +18,9 @@ enum status {
     STATUS_FAULT,         /* the executed kernel did something illegal */
 };
 
-/* A message with its place. `line` and `column` count from 1 and are 0 where they mean nothing; `offset` is a byte offset in
- * the input, or -1. `text` is one line without a newline; a caret excerpt, where there is one, is in `excerpt` (may contain
- * newlines). All members are always NUL-terminated. */
+/* A message with its place. `line` and `column` count from 1 and are 0 where they mean nothing; `offset` is a byte
+ * offset in the input, or -1. `text` is one line without a newline; a caret excerpt, where there is one, is in
+ * `excerpt` (may contain newlines). All members are always NUL-terminated. */
 struct diag {
     char where[256]; /* file or object the message is about */
     char text[512];

@@ -20,7 +20,9 @@ typedef void *dlsym_function(void *handle, const char *symbol);
 typedef void *dlvsym_function(void *handle, const char *symbol, const char *version);
 
 /* Internal names for the assembly; hidden, so that no GOT entry lies between. */
-struct answer doors_answer(void *handle, const char *symbol, const char *version) __attribute__((visibility("hidden")));
+struct answer doors_answer(void *handle, const char *symbol) __attribute__((visibility("hidden")));
+struct answer doors_answer_versioned(void *handle, const char *symbol, const char *version)
+    __attribute__((visibility("hidden")));
 dlsym_function *doors_next_dlsym(void) __attribute__((visibility("hidden")));
 dlvsym_function *doors_next_dlvsym(void) __attribute__((visibility("hidden")));
 
@@ -28,7 +30,7 @@ dlvsym_function *doors_next_dlvsym(void) __attribute__((visibility("hidden")));
  * address on the stack is the caller's and RTLD_NEXT keeps its meaning. gcc 12 has no musttail, and -O0 or ASan builds
  * would not turn a return into a jump. Both symbol versions are exported: 2.2.5 is what older programs and tools ask
  * dlvsym for. */
-#define DOOR(name, next)                                                                                               \
+#define DOOR(name, answer, next)                                                                                       \
     __asm__(".text\n"                                                                                                  \
             ".globl opsdebug_" name "\n"                                                                               \
             ".hidden opsdebug_" name "\n"                                                                              \
@@ -39,7 +41,7 @@ dlvsym_function *doors_next_dlvsym(void) __attribute__((visibility("hidden")));
             "pushq %rdi\n.cfi_adjust_cfa_offset 8\n"                                                                   \
             "pushq %rsi\n.cfi_adjust_cfa_offset 8\n"                                                                   \
             "pushq %rdx\n.cfi_adjust_cfa_offset 8\n"                                                                   \
-            "call doors_answer\n"                                                                                      \
+            "call " answer "\n"                                                                                        \
             "testq %rdx, %rdx\n"                                                                                       \
             "jnz 1f\n"                                                                                                 \
             "call " next "\n"                                                                                          \
@@ -61,8 +63,8 @@ dlvsym_function *doors_next_dlvsym(void) __attribute__((visibility("hidden")));
             ".symver opsdebug_" name "_225, " name "@GLIBC_2.2.5, remove\n"                                            \
             ".symver opsdebug_" name "_234, " name "@@GLIBC_2.34, remove\n")
 
-DOOR("dlsym", "doors_next_dlsym");
-DOOR("dlvsym", "doors_next_dlvsym");
+DOOR("dlsym", "doors_answer", "doors_next_dlsym");
+DOOR("dlvsym", "doors_answer_versioned", "doors_next_dlvsym");
 
 enum { NAMES_MAX = 64, NAME_BYTES = 64 };
 struct name_list {
@@ -231,29 +233,54 @@ void *doors_library_symbol(bool runtime, const char *symbol)
     return found;
 }
 
-/* dlsym and dlvsym. `version` is whatever register rdx held for dlsym, and is not looked at: a CUDA function has no
- * version. */
-struct answer doors_answer(void *handle, const char *symbol, const char *version)
+/* The global scope finds our own export: is there a real one behind it? The scope of a handle is searched for a
+ * neighbour of it that we do not export. RTLD_DEFAULT means the scope of who asks, which we are not. */
+static bool real_behind(void *handle, enum hook hook)
 {
-    struct answer not_ours = {NULL, 0};
-    if (!symbol || symbol[0] != 'c' || symbol[1] != 'u' || shim_thread.inside)
-        return not_ours;
-    /* RTLD_NEXT is what interposers ask with: the answer depends on who asks, and must not lead back to us. */
-    if (handle == RTLD_NEXT)
-        return not_ours;
-    enum hook hook = hook_by_symbol(symbol);
-    if (hook == HOOK_NONE)
-        return not_ours;
     bool runtime = hook_kind(hook) == HOOK_RUNTIME;
-    void *real = doors_real_dlsym(handle, symbol);
+    if (!hook_exists(hook))
+        return false;
+    if (handle == RTLD_DEFAULT)
+        return true;
+    void *neighbour = doors_real_dlsym(handle, runtime ? "cudaRuntimeGetVersion" : "cuDriverGetVersion");
+    return neighbour && belongs(neighbour, runtime);
+}
+
+static struct answer answer(enum hook hook, void *handle, void *real)
+{
     if (!real)
         return (struct answer){NULL, 1};
-    if (real == hook_wrapper(hook)) /* the global scope finds our own export: is there a real one behind it? */
-        return (struct answer){hook_exists(hook) ? real : NULL, 1};
-    if (!belongs(real, runtime))
+    if (real == hook_wrapper(hook))
+        return (struct answer){real_behind(handle, hook) ? real : NULL, 1};
+    if (!belongs(real, hook_kind(hook) == HOOK_RUNTIME))
         return (struct answer){real, 1};
     hook_learn(hook, real);
     return (struct answer){hook_wrapper(hook), 1};
+}
+
+/* RTLD_NEXT is what interposers ask with: the answer depends on who asks, and must not lead back to us. */
+static enum hook hook_asked_for(void *handle, const char *symbol)
+{
+    if (!symbol || symbol[0] != 'c' || symbol[1] != 'u' || shim_thread.inside || handle == RTLD_NEXT)
+        return HOOK_NONE;
+    return hook_by_symbol(symbol);
+}
+
+struct answer doors_answer(void *handle, const char *symbol)
+{
+    enum hook hook = hook_asked_for(handle, symbol);
+    return hook == HOOK_NONE ? (struct answer){NULL, 0} : answer(hook, handle, doors_real_dlsym(handle, symbol));
+}
+
+struct answer doors_answer_versioned(void *handle, const char *symbol, const char *version)
+{
+    enum hook hook = hook_asked_for(handle, symbol);
+    if (hook == HOOK_NONE)
+        return (struct answer){NULL, 0};
+    shim_thread.inside++;
+    void *real = doors_next_dlvsym()(handle, symbol, version);
+    shim_thread.inside--;
+    return answer(hook, handle, real);
 }
 
 typedef CUresult resolver(const char *name, void **function, int version, cuuint64_t flags);

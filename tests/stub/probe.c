@@ -489,6 +489,18 @@ static void act_plain(const char *argument)
     MUST(!dlvsym(RTLD_DEFAULT, "printf", "GLIBC_9.9") && dlerror());
 }
 
+/* "Is CUDA in this process's own scope?": yes when it is linked, no when the driver was opened on the side. */
+static void act_scope(const char *argument)
+{
+    bool linked = strcmp(argument, "linked") == 0;
+    void *program = dlopen(NULL, RTLD_NOW), *driver = driver_handle();
+    MUST(program && driver && dlsym(driver, "cuMemAlloc_v2"));
+    MUST((dlsym(program, "cuMemAlloc_v2") != NULL) == linked);
+    MUST(linked || !dlvsym(program, "cuMemAlloc_v2", "NOSUCH"));
+    begin();
+    MUST((dlsym(program, "cuMemAlloc_v2") != NULL) == linked);
+}
+
 /* A library that has a function of a driver's name gets its own. */
 static void act_namesake(const char *argument)
 {
@@ -539,6 +551,7 @@ int main(int argc, char **argv)
         {"fault", act_fault},
         {"memory-info", act_memory_info},
         {"plain", act_plain},
+        {"scope", act_scope},
         {"namesake", act_namesake},
         {"newer", act_newer},
         {"double-free", act_double_free},

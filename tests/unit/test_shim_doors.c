@@ -105,6 +105,17 @@ static void test_door_program_without_cuda(void **state)
     kit_remove(&run);
 }
 
+static void test_door_scope_of_the_program(void **state)
+{
+    struct kit_run run;
+    kit_run(&run, "dlsym", "scope", "aside", NULL);
+    assert_true(kit_ok(&run));
+    kit_remove(&run);
+    kit_run(&run, "direct", "scope", "linked", NULL);
+    assert_true(kit_ok(&run));
+    kit_remove(&run);
+}
+
 static void test_door_namesake(void **state)
 {
     struct kit_run run;
@@ -230,6 +241,7 @@ int main(void)
         cmocka_unit_test(test_door_init_looks_itself_up),
         cmocka_unit_test(test_door_newer_version_passes_through),
         cmocka_unit_test(test_door_program_without_cuda),
+        cmocka_unit_test(test_door_scope_of_the_program),
         cmocka_unit_test(test_door_namesake),
         cmocka_unit_test(test_door_second_interposer),
         cmocka_unit_test(test_door_garbage_arguments),

@@ -104,6 +104,19 @@ static CUresult parse(const char *text, size_t bytes, struct jit_log *log, struc
     return result;
 }
 
+/* Says why in the program's JIT log and in SOFTGPU_LOG. */
+static CUresult refuse_machine_code(struct jit_log *log)
+{
+    static const char why[] = "the image holds machine code, and this device executes PTX only: compile for a virtual "
+                              "architecture (NVRTC: --gpu-architecture=compute_75; nvcc: -gencode "
+                              "arch=compute_75,code=compute_75)";
+    struct diag diag = {.offset = -1, .where = "image"};
+    snprintf(diag.text, sizeof diag.text, "%s", why);
+    log_unsupported_part("machine code", why);
+    jit_log_write(log, &diag);
+    return CUDA_ERROR_NO_BINARY_FOR_GPU;
+}
+
 /* The PTX of a container that fits the device, in a new buffer. */
 static CUresult container_text(const void *data, struct jit_log *log, char **text, size_t *bytes)
 {
@@ -114,6 +127,8 @@ static CUresult container_text(const void *data, struct jit_log *log, char **tex
     enum status status = fatbin_ptx(data, size, config_get()->capability, text, bytes, &diag);
     if (status == STATUS_OK)
         return CUDA_SUCCESS;
+    if (status == STATUS_NOT_FOUND)
+        return refuse_machine_code(log);
     jit_log_write(log, &diag);
     return status == STATUS_BAD_INPUT ? CUDA_ERROR_INVALID_IMAGE : load_error(status);
 }
@@ -177,7 +192,7 @@ CUresult image_load(const void *data, struct jit_log *log, struct image **out)
     if (starts_with(data, container))
         return load_container(data, log, out);
     if (starts_with(data, elf))
-        return CUDA_ERROR_NO_BINARY_FOR_GPU;
+        return refuse_machine_code(log);
     const char *text = data;
     size_t bytes = strlen(text);
     return memmem(text, bytes, ".version", 8) ? parse(text, bytes, log, out) : CUDA_ERROR_INVALID_IMAGE;

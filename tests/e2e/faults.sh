@@ -89,5 +89,13 @@ ocean_race race race 20 --snapshots
 ocean_nan nan nan-origin 3 --snapshots
 ocean_approx approx approximation 24 --snapshots
 ocean_uaf uaf use-after-free 46 --quarantine
+driver_tail_write tail_write out-of-bounds-write 1 --snapshots
+driver_read read out-of-bounds-read 1 --snapshots
+nvrtc_tail_write tail_write out-of-bounds-write 1 --snapshots
 TABLE
+
+# NVRTC asked for sm_75 instead of compute_75 gives machine code, which nothing here executes.
+SOFTGPU_LOG=$scratch/softgpu.log bare "$programs/nvrtc_ok" --sm >"$scratch/sm.out" 2>&1
+equal "machine code is refused" "3 1" "$? $(grep -c CUDA_ERROR_NO_BINARY_FOR_GPU "$scratch/sm.out")"
+check "and the log says what to do instead" grep -q 'compute_75' "$scratch/softgpu.log"
 done_testing

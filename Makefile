@@ -91,10 +91,10 @@ SETUP ?= build/.packages
 SETUP_DEV ?= build/.packages-dev
 build/.packages: scripts/setup
 	@scripts/setup && mkdir -p build && touch $@
-build/.packages-dev: scripts/setup
-	@scripts/setup --dev && mkdir -p build && touch $@ build/.packages
+build/.packages-dev: scripts/setup build/.packages # one after the other: apt takes a lock
+	@scripts/setup --dev && mkdir -p build && touch $@
 $(UNIT_TESTS) $(FUZZ_TARGETS) $(patsubst %,$(B)/obj/tests/unit/%.o,$(notdir $(UNIT_TESTS))): | $(SETUP_DEV)
-$(PROGRAMS) $(PAIRS): | $(SETUP)
+$(PROGRAMS) $(PAIRS) $(SOFTGPU_NAMES) $(BLAS_NAMES) $(SHIM_GENERATED): | $(SETUP)
 
 $(B)/obj/%.o: %.c | $(SETUP)
 	@mkdir -p $(@D)

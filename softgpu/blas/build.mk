@@ -16,7 +16,7 @@ $(BLAS_NAMES): softgpu/generate-names
 	$(call say,GEN,$@) softgpu/generate-names $(basename $(@F:_names.h=)) $(CUDA_HOME)/include > $@.tmp && test -s $@.tmp && mv $@.tmp $@
 $(BLAS_OBJECTS): $(BLAS_NAMES)
 
-MULTIARCH := $(shell $(CC) -print-multiarch)
+MULTIARCH = $(shell $(CC) -print-multiarch)
 OPENBLAS = /usr/lib/$(MULTIARCH)/openblas-serial/libopenblas.a
 $(BLAS_OBJECTS): EXTRA_CFLAGS = -I$(B)/gen -isystem /usr/include/$(MULTIARCH)/openblas-serial -ffunction-sections
 BLAS_LDFLAGS = $(SOFTGPU_LDFLAGS) -Wl,--gc-sections

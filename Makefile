@@ -93,12 +93,16 @@ build/.packages: scripts/setup
 	@scripts/setup && mkdir -p build && touch $@
 build/.packages-dev: scripts/setup build/.packages # one after the other: apt takes a lock
 	@scripts/setup --dev && mkdir -p build && touch $@
-$(UNIT_TESTS) $(FUZZ_TARGETS) $(patsubst %,$(B)/obj/tests/unit/%.o,$(notdir $(UNIT_TESTS))): | $(SETUP_DEV)
+$(UNIT_TESTS) $(FUZZ_TARGETS): | $(SETUP_DEV)
 $(PROGRAMS) $(PAIRS) $(SOFTGPU_NAMES) $(BLAS_NAMES) $(SHIM_GENERATED): | $(SETUP)
 
+COMPILE = $(CC) $(CPPFLAGS) $(EXTRA_CPPFLAGS) $(CFLAGS) $(OUR_CFLAGS) $(EXTRA_CFLAGS) $(DEPFLAGS) -c -o
 $(B)/obj/%.o: %.c | $(SETUP)
 	@mkdir -p $(@D)
-	$(call say,CC,$<) $(CC) $(CPPFLAGS) $(EXTRA_CPPFLAGS) $(CFLAGS) $(OUR_CFLAGS) $(EXTRA_CFLAGS) $(DEPFLAGS) -c -o $@ $<
+	$(call say,CC,$<) $(COMPILE) $@ $<
+$(B)/obj/tests/%.o: tests/%.c | $(SETUP_DEV)
+	@mkdir -p $(@D)
+	$(call say,CC,$<) $(COMPILE) $@ $<
 
 # The headers of the toolkit are needed in some folders only.
 $(B)/obj/softgpu/%.o $(B)/obj/shim/%.o $(B)/obj/bench/%.o $(B)/obj/tests/%.o: EXTRA_CPPFLAGS = $(CUDA_CPPFLAGS)

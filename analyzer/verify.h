@@ -98,6 +98,8 @@ void verify_fill_launch(const struct verify *v, const struct model_launch *launc
                         const struct reference_module *module, const struct verify_memory *memory,
                         struct reference_launch *out);
 
+/* May the host read and write it at any time, without a copy? */
+bool verify_shared_with_host(const struct model_allocation *allocation);
 /* Could anybody but the launch have written to the allocation while it ran? */
 bool verify_concurrent(const struct verify *v, const struct model_launch *launch, uint32_t allocation);
 /* Frees *memory and makes it anew. False: *j says why not. */

@@ -6,8 +6,7 @@
 /* Launches of other streams this many places away count as running at the same time: queues are seldom deeper. */
 enum { NEAR_LAUNCHES = 512 };
 
-/* The host may write to it at any time. */
-static bool shared_with_host(const struct model_allocation *a)
+bool verify_shared_with_host(const struct model_allocation *a)
 {
     switch (a->record->kind) {
     case CAP_ALLOC_DEVICE:
@@ -62,7 +61,7 @@ bool verify_concurrent(const struct verify *v, const struct model_launch *l, uin
 {
     const struct model *m = v->model;
     const struct model_allocation *a = model_allocation_by_id(m, allocation);
-    if (!a || shared_with_host(a) || m->uses_graphs)
+    if (!a || verify_shared_with_host(a) || m->uses_graphs)
         return true;
     size_t first = l->number > NEAR_LAUNCHES ? l->number - NEAR_LAUNCHES : 1;
     size_t last = l->number + NEAR_LAUNCHES < m->launch_count ? l->number + NEAR_LAUNCHES : m->launch_count;

@@ -55,21 +55,6 @@ static bool byte_differs(const struct verify_memory pair[2], size_t i, uint64_t 
     return stored_a != stored_b || (stored_a && a->host[k] != b->host[k]);
 }
 
-/* Could the host see the region's bytes without a copy? */
-static bool host_sees(const struct verify_region *info)
-{
-    switch (info->allocation->record->kind) {
-    case CAP_ALLOC_DEVICE:
-    case CAP_ALLOC_PITCHED:
-    case CAP_ALLOC_ASYNC:
-    case CAP_ALLOC_POOL:
-    case CAP_ALLOC_VARIABLE:
-        return false;
-    default:
-        return true;
-    }
-}
-
 enum verify_garbage verify_garbage(struct verify *v, const struct model_launch *l, const struct reference_launch *run)
 {
     struct verify_memory pair[2] = {{0}, {0}};
@@ -79,7 +64,8 @@ enum verify_garbage verify_garbage(struct verify *v, const struct model_launch *
             if (!byte_differs(pair, i, k))
                 continue;
             bool moved = bit_get(pair[0].regions[i].written, k) != bit_get(pair[1].regions[i].written, k);
-            answer = moved || host_sees(&pair[0].info[i]) ? VERIFY_GARBAGE_HARMFUL : VERIFY_GARBAGE_VALUES;
+            answer = moved || verify_shared_with_host(pair[0].info[i].allocation) ? VERIFY_GARBAGE_HARMFUL
+                                                                                  : VERIFY_GARBAGE_VALUES;
         }
     verify_memory_free(&pair[0]);
     verify_memory_free(&pair[1]);

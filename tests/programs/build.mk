@@ -33,8 +33,8 @@ $(foreach v,ok $(PROGRAM_FAULTS) approx,$(eval $(call cuda_program,ocean,$(v),oc
 # $(call driver_program,VARIANT): one program for all variants, which loads the PTX beside it.
 define driver_program
 PROGRAMS += $(B)/programs/driver_$(1)
-$(B)/programs/driver_$(1): $(B)/programs/obj/driver/driver_api.o $(B)/programs/driver_$(1).ptx
-	$$(call say,LD,$$@) $$(CC) -o $$@ $$< -L$$(CUDA_HOME)/lib64/stubs -lcuda -lm
+$(B)/programs/driver_$(1): $(B)/programs/obj/driver/driver_api.o $(B)/programs/driver_$(1).ptx | $(B)/softgpu/libcuda.so.1
+	$$(call say,LD,$$@) $$(CC) -o $$@ $$< -L$(B)/softgpu -lcuda -lm
 $(B)/programs/driver_$(1).ptx: $(PROGRAM_DIR)/driver/driver_kernel.cu
 	@mkdir -p $$(@D)
 	$$(call say,NVCC,$$@) $$(NVCC) -O2 -lineinfo -ptx $(if $(filter-out ok,$(1)),-DFAULT_$(call upper,$(1))) -o $$@ $$<
@@ -42,14 +42,15 @@ endef
 
 $(foreach v,ok tail_write read,$(eval $(call driver_program,$(v))))
 
-# $(call nvrtc_program,VARIANT): the kernel's source is inside the program.
+# $(call nvrtc_program,VARIANT): the kernel's source is inside the program. The old kind of rpath, since NVRTC looks for its own
+# second library through it; the toolkit's stub of libcuda is not in every installation, so softgpu's serves for linking.
 define nvrtc_program
 PROGRAMS += $(B)/programs/nvrtc_$(1)
-$(B)/programs/nvrtc_$(1): $(PROGRAM_DIR)/nvrtc/nvrtc_api.c $(PROGRAM_DIR)/nvrtc/nvrtc_kernel.cu
+$(B)/programs/nvrtc_$(1): $(PROGRAM_DIR)/nvrtc/nvrtc_api.c $(PROGRAM_DIR)/nvrtc/nvrtc_kernel.cu | $(B)/softgpu/libcuda.so.1
 	@mkdir -p $$(@D)
 	$$(call say,CC,$$@) $$(CC) $$(PROGRAM_CFLAGS) -isystem $$(CUDA_HOME)/include -Wa,-I$(PROGRAM_DIR)/nvrtc \
 	  $(if $(filter-out ok,$(1)),-DFAULT_$(call upper,$(1))) -o $$@ $$< -L$$(CUDA_HOME)/lib64 -lnvrtc \
-	  -Wl,-rpath,$$(CUDA_HOME)/lib64 -L$$(CUDA_HOME)/lib64/stubs -lcuda
+	  -Wl,--disable-new-dtags,-rpath,$$(CUDA_HOME)/lib64 -L$(B)/softgpu -lcuda
 endef
 
 $(foreach v,ok tail_write,$(eval $(call nvrtc_program,$(v))))

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "analyzer/finding.h"
+#include "analyzer/place.h"
 #include "analyzer/name.h"
 
 struct damage_case {
@@ -113,17 +114,16 @@ static struct finding *new_finding(const struct damage_case *c, double confidenc
     return f;
 }
 
-static void allocated_text(const struct damage_case *c, char out[260])
+static void allocated_text(const struct damage_case *c, char out[280])
 {
-    char place[200];
-    symbols_place(c->symbols, c->allocation->record->stack, place, sizeof place);
-    snprintf(out, 260, "%s allocation %u%s%s%s", c->record->tail ? "past the end of" : "before the start of",
-             c->allocation->id, *place ? " (allocated at " : "", place, *place ? ")" : "");
+    char text[PLACE_ALLOCATION_BYTES];
+    place_allocation(c->symbols, c->allocation, text);
+    snprintf(out, 280, "%s %s", c->record->tail ? "past the end of" : "before the start of", text);
 }
 
 static void finish_new(const struct damage_case *c, struct finding *f, const char *by)
 {
-    char what[260];
+    char what[280];
     allocated_text(c, what);
     finding_summary(f, "%" PRIu64 " bytes written %s%s", c->record->length, what, by);
     add_sentinel(c, f);

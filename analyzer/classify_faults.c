@@ -44,18 +44,18 @@ static const struct judgement_access *fault_place(const struct judgement_fault *
 static void allocation_text(const struct model *m, struct symbols *symbols, const struct judgement_fault *f, char *out,
                             size_t bytes)
 {
-    char place[200];
+    char text[PLACE_ALLOCATION_BYTES];
     const struct model_allocation *a = model_allocation_by_id(m, f->allocation);
     if (!a) {
         snprintf(out, bytes, "address 0x%" PRIx64, f->address);
         return;
     }
-    symbols_place(symbols, a->record->stack, place, sizeof place);
+    place_allocation(symbols, a, text);
     const char *variable = a->record->kind == CAP_ALLOC_VARIABLE ? capture_string(m->capture, a->record->name) : "";
     if (*variable)
         snprintf(out, bytes, "variable %s", variable);
     else
-        snprintf(out, bytes, "allocation %u%s%s%s", a->id, *place ? " (allocated at " : "", place, *place ? ")" : "");
+        snprintf(out, bytes, "%s", text);
 }
 
 /* A wide access that starts inside. */

@@ -27,15 +27,6 @@ static void operands_text(const struct judgement_number *n, char out[160])
         used += snprintf(out + used, (size_t)(160 - used), "%s%.9g", i ? ", " : "", n->operands[i]);
 }
 
-static void allocation_text(const struct model *m, struct symbols *symbols, uint32_t id, char *out, size_t bytes)
-{
-    char place[200] = "";
-    const struct model_allocation *a = model_allocation_by_id(m, id);
-    if (a)
-        symbols_place(symbols, a->record->stack, place, sizeof place);
-    snprintf(out, bytes, "allocation %u%s%s%s", id, *place ? " (allocated at " : "", place, *place ? ")" : "");
-}
-
 static void describe_nan(const struct judgement_number *n, const char *buffer, struct finding *f)
 {
     char who[PLACE_THREAD_BYTES], where[PLACE_TEXT_BYTES], operands[160];
@@ -78,7 +69,7 @@ static void describe_approximation(const struct judgement_number *n, const char 
 static void take_number(const struct model *m, struct symbols *symbols, const struct model_launch *l,
                         struct judgement_number *n, struct findings *out)
 {
-    char buffer[256];
+    char buffer[PLACE_ALLOCATION_BYTES];
     struct finding *old = same_cause(out, n);
     if (old) {
         finding_launch(old, l->number);
@@ -94,7 +85,10 @@ static void take_number(const struct model *m, struct symbols *symbols, const st
     place_set(f, &n->access, n->operand_count > 0);
     f->allocation = n->allocation;
     f->offset = (int64_t)n->offset;
-    allocation_text(m, symbols, n->allocation, buffer, sizeof buffer);
+    const struct model_allocation *a = model_allocation_by_id(m, n->allocation);
+    snprintf(buffer, sizeof buffer, "allocation %u", n->allocation); /* of which nothing more is known */
+    if (a)
+        place_allocation(symbols, a, buffer);
     if (n->kind == JUDGEMENT_NUMBER_NAN)
         describe_nan(n, buffer, f);
     else

@@ -37,6 +37,14 @@ void place_text(const struct judgement_access *a, char out[PLACE_TEXT_BYTES])
         snprintf(out, PLACE_TEXT_BYTES, "PTX line %u", a->ptx_line);
 }
 
+void place_allocation(struct symbols *symbols, const struct model_allocation *a, char out[PLACE_ALLOCATION_BYTES])
+{
+    char place[200];
+    symbols_place(symbols, a->record->stack, place, sizeof place);
+    snprintf(out, PLACE_ALLOCATION_BYTES, "allocation %u%s%s%s", a->id, *place ? " (allocated at " : "", place,
+             *place ? ")" : "");
+}
+
 void place_set(struct finding *out, const struct judgement_access *place, bool thread)
 {
     const struct judgement_frame *frame = place_frame(place);

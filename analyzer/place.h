@@ -4,7 +4,7 @@
 
 #include "analyzer/finding.h"
 
-enum { PLACE_THREAD_BYTES = 96, PLACE_TEXT_BYTES = 160 };
+enum { PLACE_THREAD_BYTES = 96, PLACE_TEXT_BYTES = 160, PLACE_ALLOCATION_BYTES = 256 };
 
 /* The innermost frame of the program's own source; an atomic's or an intrinsic's header is not where the mistake is.
  * NULL: no line is known. */
@@ -13,6 +13,9 @@ const struct judgement_frame *place_frame(const struct judgement_access *access)
 void place_thread(const struct judgement_access *access, char out[PLACE_THREAD_BYTES]);
 /* "block.cu:88 (PTX line 311)" */
 void place_text(const struct judgement_access *access, char out[PLACE_TEXT_BYTES]);
+/* "allocation 9 (allocated at block.cu:210)" */
+void place_allocation(struct symbols *symbols, const struct model_allocation *allocation,
+                      char out[PLACE_ALLOCATION_BYTES]);
 /* Fills file, line, function, PTX line, and block and thread when `thread`. */
 void place_set(struct finding *finding, const struct judgement_access *access, bool thread);
 /* Is the finding at the line of this access (or at its PTX line, when no source line is known)? */

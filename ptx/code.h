@@ -104,7 +104,7 @@ enum fill_kind {
     FILL_NSMID,
     FILL_GRIDID,
     FILL_DYNAMIC_SMEM,
-    FILL_TOTAL_SMEM,
+    FILL_TOTAL_SMEM, /* value: 1 with what the system keeps for itself */
     FILL_CTAID,
     FILL_SMID,      /* value: axis; block */
     FILL_GRID_SYNC, /* %envreg1/2: halves of the address of the grid barrier's workspace; value: half */
@@ -164,6 +164,7 @@ struct code {
     uint32_t *callees; /* function indices it may call directly */
     uint32_t callee_count;
     bool heap;        /* calls malloc or free */
+    bool reserved;    /* knows where the reserved shared memory is */
     bool indirect;    /* has indirect calls: may reach any function */
     uint32_t *shared; /* shared variables it names */
     uint32_t shared_count, shared_capacity, callee_capacity;
@@ -199,10 +200,17 @@ struct ptx_module {
 /* Function i is at PTX_CODE_WINDOW + (i + 1) * CODE_ADDRESS_STEP. */
 enum { CODE_ADDRESS_STEP = 16 };
 
+/* Shared memory that belongs to the system: cooperative groups keep the barriers of tiles of several warps in it. As on
+ * devices it lies before all variables, and is zero when a block starts. Only kernels that ask for it have it, so that
+ * in others the first variable is at 0, and whatever lies before it is out of bounds. */
+enum { RESERVED_SHARED = 1024, RESERVED_SHARED_GROUPS = 512 };
+
 /* Where a kernel's shared variables lie. `offsets`, indexed by shared variable, may be NULL when only sizes are wanted;
  * with it `reachable` (one byte per function) is kept and the caller frees it. */
 struct kernel_layout {
-    uint32_t static_bytes, dynamic_offset;
+    uint32_t reserved_bytes; /* before the variables: RESERVED_SHARED or 0 */
+    uint32_t static_bytes;   /* the variables alone */
+    uint32_t dynamic_offset;
     uint8_t *reachable;
 };
 enum status layout_kernel(const struct ptx_module *module, uint32_t function, uint32_t *offsets,

@@ -161,7 +161,7 @@ static uint64_t launch_value(const struct launch *l, const struct fill *f, bool 
     case FILL_DYNAMIC_SMEM:
         return c->dynamic_shared_bytes;
     case FILL_TOTAL_SMEM:
-        return l->shared_bytes;
+        return l->shared_bytes - l->layout.reserved_bytes + (f->value ? RESERVED_SHARED : 0);
     case FILL_GRID_SYNC:
         return c->cooperative ? (f->value ? GRID_WINDOW >> 32 : GRID_WINDOW & UINT32_MAX) : 0;
     default:
@@ -184,7 +184,7 @@ static enum status make_templates(struct launch *l)
         return STATUS_NO_MEMORY;
     uint64_t shared = (uint64_t)l->layout.dynamic_offset + l->config->dynamic_shared_bytes;
     if (l->config->dynamic_shared_bytes == 0)
-        shared = l->layout.static_bytes;
+        shared = (uint64_t)l->layout.reserved_bytes + l->layout.static_bytes;
     if (shared > MAX_SHARED)
         return STATUS_BAD_INPUT;
     l->shared_bytes = (uint32_t)shared;

@@ -343,7 +343,8 @@ bool block_start(struct block *b, uint64_t linear)
     b->barriers_open = b->meeting = 0;
     b->finished = b->yielded = false;
     memset(b->barriers, 0, sizeof b->barriers);
-    memset(b->shared, b->worker->launch->config->fill, b->shared_bytes);
+    memset(b->shared, l->config->fill, b->shared_bytes);
+    memset(b->shared, 0, l->layout.reserved_bytes);
     fill_block_slots(b);
     for (uint32_t i = 0; i < b->thread_count; i++) {
         struct thread *t = &b->threads[i];

@@ -278,6 +278,7 @@ void check_block_destroy(struct block *b)
 void check_block_start(struct block *b)
 {
     memset(b->shared_defined, 0, b->shared_bytes);
+    memset(b->shared_defined, 1, b->worker->launch->layout.reserved_bytes);
     memset(b->shared_cells, 0, (b->shared_bytes / 4 + 1u) * sizeof *b->shared_cells);
     b->epoch = b->fences = 0;
     for (uint32_t i = 0; i < b->thread_count; i++)

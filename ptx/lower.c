@@ -139,7 +139,7 @@ enum special_clock { CLOCK_LOW, CLOCK_HIGH, CLOCK_ALL, CLOCK_GLOBAL, CLOCK_GLOBA
 
 static const struct special {
     const char *name;
-    int kind;           /* enum fill_kind; -1 a constant; -2 a clock; */
+    int kind;           /* enum fill_kind; -1 a constant; -2 a clock; -3 a constant: place in reserved shared memory */
     uint8_t bits, axes; /* axes: .x .y .z follow */
     uint32_t value;
 } specials[] = {
@@ -160,6 +160,12 @@ static const struct special {
     {"%lanemask_ge", FILL_LANEMASK, 32, 0, 4},
     {"%dynamic_smem_size", FILL_DYNAMIC_SMEM, 32, 0, 0},
     {"%total_smem_size", FILL_TOTAL_SMEM, 32, 0, 0},
+    {"%aggr_smem_size", FILL_TOTAL_SMEM, 32, 0, 1},
+    {"%reserved_smem_offset_begin", -3, 32, 0, 0},
+    {"%reserved_smem_offset_end", -3, 32, 0, RESERVED_SHARED},
+    {"%reserved_smem_offset_cap", -3, 32, 0, RESERVED_SHARED},
+    {"%reserved_smem_offset_0", -3, 32, 0, 0},
+    {"%reserved_smem_offset_1", -3, 32, 0, RESERVED_SHARED_GROUPS},
     {"%envreg1", FILL_GRID_SYNC, 32, 0, 1},
     {"%envreg2", FILL_GRID_SYNC, 32, 0, 0},
     /* Without clusters every block is a cluster of one. */
@@ -170,6 +176,7 @@ static const struct special {
     {"%cluster_nctarank", -1, 32, 0, 1},
     {"%clusterid", FILL_CTAID, 32, 1, 0},
     {"%nclusterid", FILL_NCTAID, 32, 1, 0},
+    {"%current_graph_exec", -1, 64, 0, 0}, /* no graph launches from a kernel here */
     {"WARP_SZ", -1, 32, 0, 32},
     {"%clock", -2, 32, 0, CLOCK_LOW},
     {"%clock_hi", -2, 32, 0, CLOCK_HIGH},
@@ -197,7 +204,9 @@ static uint32_t special_slot(struct lower *l, const struct special *s, const str
         if (axis == 3)
             return constant(l, 0);
     }
-    if (s->kind == -1)
+    if (s->kind == -3)
+        l->code->reserved = true;
+    if (s->kind == -1 || s->kind == -3)
         return constant(l, s->value);
     if (s->kind == -2) {
         uint32_t t = temporary(l);

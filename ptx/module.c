@@ -103,10 +103,13 @@ enum status layout_kernel(const struct ptx_module *m, uint32_t index, uint32_t *
         layout->reachable = NULL;
         return STATUS_NO_MEMORY;
     }
-    for (uint32_t i = 0; i < m->code_count; i++)
+    for (uint32_t i = 0; i < m->code_count; i++) {
         for (uint32_t k = 0; seen[i] && k < m->code[i]->shared_count; k++)
             used[m->code[i]->shared[k]] = 1;
-    uint64_t at = 0;
+        if (seen[i] && m->code[i]->reserved)
+            layout->reserved_bytes = RESERVED_SHARED;
+    }
+    uint64_t at = layout->reserved_bytes;
     uint32_t dynamic_align = 16;
     for (uint32_t i = 0; i < m->ast.shared_count; i++) {
         const struct symbol *s = m->ast.shared[i];
@@ -123,9 +126,10 @@ enum status layout_kernel(const struct ptx_module *m, uint32_t index, uint32_t *
             offsets[i] = (uint32_t)at;
         at += s->bytes;
     }
-    layout->static_bytes = at > UINT32_MAX ? UINT32_MAX : (uint32_t)at;
-    layout->dynamic_offset =
-        (uint32_t)((layout->static_bytes + (uint64_t)dynamic_align - 1) / dynamic_align * dynamic_align);
+    if (at > UINT32_MAX)
+        at = UINT32_MAX;
+    layout->static_bytes = (uint32_t)at - layout->reserved_bytes;
+    layout->dynamic_offset = (uint32_t)((at + dynamic_align - 1) / dynamic_align * dynamic_align);
     for (uint32_t i = 0; offsets && i < m->ast.shared_count; i++)
         if (used[i] && m->ast.shared[i]->external && m->ast.shared[i]->bytes == 0)
             offsets[i] = layout->dynamic_offset;

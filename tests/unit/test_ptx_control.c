@@ -382,6 +382,31 @@ static void test_newer_targets(void **state)
     kit_free(k);
 }
 
+static void test_reserved_shared(void **state)
+{
+    struct kit *k = start("handmade.ptx");
+    k->launch.fill = 0xa5;
+    k->launch.dynamic_shared_bytes = 32;
+    for (int checked = 0; checked < 2; checked++) {
+        k->launch.checked = checked;
+        ok(k, "reserved_shared", checked ? 1 : 2, 1); /* the blocks store to the same place */
+        const int begin = out[0], end = out[1], groups = out[3], variable = out[4];
+        assert_int_equal(out[2], end - begin);
+        assert_true(groups >= begin && groups + 288 <= end && groups % 8 == 0);
+        assert_true(variable >= end);
+        assert_int_equal(out[5], 16 + 32);
+        assert_int_equal(out[6], 16 + 32 + out[2]);
+        assert_int_equal(out[7], 0); /* in a second block too */
+        assert_int_equal(out[8], 1);
+        assert_int_equal(out[9], 6);
+        ok(k, "no_reserved_shared", 1, 1);
+        assert_int_equal(out[0], 0);
+        assert_int_equal(out[1], 16 + 32 + end - begin);
+    }
+    assert_int_equal(ptx_module_find_kernel(k->module, "reserved_shared")->static_shared_bytes, 16);
+    kit_free(k);
+}
+
 static void test_clocks(void **state)
 {
     struct kit *k = start("control.ptx");
@@ -413,12 +438,25 @@ static void test_counts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_divergence),       cmocka_unit_test(test_calls),     cmocka_unit_test(test_memory_spaces),
-        cmocka_unit_test(test_shuffles),         cmocka_unit_test(test_votes),     cmocka_unit_test(test_atomics),
-        cmocka_unit_test(test_forward_progress), cmocka_unit_test(test_grid_sync), cmocka_unit_test(test_identity),
-        cmocka_unit_test(test_print_and_assert), cmocka_unit_test(test_limits),    cmocka_unit_test(test_configuration),
-        cmocka_unit_test(test_branch_index),     cmocka_unit_test(test_vectors),   cmocka_unit_test(test_guards),
-        cmocka_unit_test(test_newer_targets),    cmocka_unit_test(test_clocks),    cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_divergence),
+        cmocka_unit_test(test_calls),
+        cmocka_unit_test(test_memory_spaces),
+        cmocka_unit_test(test_shuffles),
+        cmocka_unit_test(test_votes),
+        cmocka_unit_test(test_atomics),
+        cmocka_unit_test(test_forward_progress),
+        cmocka_unit_test(test_grid_sync),
+        cmocka_unit_test(test_identity),
+        cmocka_unit_test(test_print_and_assert),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_configuration),
+        cmocka_unit_test(test_branch_index),
+        cmocka_unit_test(test_vectors),
+        cmocka_unit_test(test_guards),
+        cmocka_unit_test(test_newer_targets),
+        cmocka_unit_test(test_reserved_shared),
+        cmocka_unit_test(test_clocks),
+        cmocka_unit_test(test_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

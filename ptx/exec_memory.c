@@ -317,8 +317,9 @@ static uint64_t atom_plain(unsigned mod, uint32_t bytes, uint8_t *at, uint64_t b
 uint64_t atom_apply(struct worker *w, unsigned mod, uint8_t *at, uint64_t b, uint64_t c)
 {
     uint32_t bytes = atom_bytes(mod);
-    if (!w->launch->multi)
+    if ((enum mem_space)(mod >> 8 & 0xf) == MEM_SHARED) /* a block is run by one worker */
         return atom_plain(mod, bytes, at, b, c);
+    /* Even of a single worker: the host and other launches may be at the same word. */
     if ((uintptr_t)at % bytes) { /* the caller's memory is not aligned as the device's */
         pthread_mutex_lock(&w->launch->lock);
         uint64_t old = atom_plain(mod, bytes, at, b, c);

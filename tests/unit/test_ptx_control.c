@@ -1,5 +1,7 @@
 /* Control flow, calls, warps, barriers, atomics, scheduling: kernels of tests/ptx/control.cu and handmade.ptx. */
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -203,6 +205,45 @@ static void test_atomics(void **state)
     run_atomics(1, 5);
     run_atomics(4, 0);
     run_atomics(3, 9);
+}
+
+struct adder {
+    atomic_bool go, stop;
+    uint32_t *word, added;
+};
+
+static void *add_on_host(void *argument)
+{
+    struct adder *a = argument;
+    atomic_store(&a->go, true);
+    while (!atomic_load(&a->stop)) {
+        __atomic_fetch_add(a->word, 1, __ATOMIC_SEQ_CST);
+        a->added++;
+    }
+    return NULL;
+}
+
+/* The host adds to the word that a launch of a single worker adds to: nothing gets lost. */
+static void test_atomics_against_the_host(void **state)
+{
+    struct kit k;
+    kit_load(&k, ".version 9.0\n.target sm_75\n.address_size 64\n"
+                 ".entry k(.param .u64 out) {\n.reg .b64 %rd<2>; .reg .b32 %r<3>; .reg .pred %p<2>;\n"
+                 "ld.param.u64 %rd1, [out];\nmov.u32 %r1, 0;\n"
+                 "AGAIN: atom.global.sys.add.u32 %r2, [%rd1], 1;\nred.global.add.u32 [%rd1], 1;\n"
+                 "add.u32 %r1, %r1, 1;\nsetp.lt.u32 %p1, %r1, 1000;\n@%p1 bra AGAIN;\nret;\n}\n");
+    uint32_t word = 0;
+    kit_buffer(&k, 0, &word, sizeof word);
+    struct adder adder = {.word = &word};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, add_on_host, &adder), 0);
+    while (!atomic_load(&adder.go))
+        ;
+    ok(&k, "k", 4, 64);
+    atomic_store(&adder.stop, true);
+    pthread_join(thread, NULL);
+    assert_int_equal(word, adder.added + 4 * 64 * 2000u);
+    kit_free(&k);
 }
 
 static void test_forward_progress(void **state)
@@ -444,6 +485,7 @@ int main(void)
         cmocka_unit_test(test_shuffles),
         cmocka_unit_test(test_votes),
         cmocka_unit_test(test_atomics),
+        cmocka_unit_test(test_atomics_against_the_host),
         cmocka_unit_test(test_forward_progress),
         cmocka_unit_test(test_grid_sync),
         cmocka_unit_test(test_identity),

@@ -30,7 +30,7 @@ static enum judgement_fault_kind kind_of(enum ptx_fault_kind kind)
 
 static const char *space_name(const struct ptx_fault *f)
 {
-    static const char *const names[] = {"global", "shared", "local", "const", "param"};
+    static const char *const names[] = {"global", "shared", "local", "const", "param", "surface"};
     if (f->kind == PTX_FAULT_SHARED_RACE)
         return "shared";
     return f->space < sizeof names / sizeof *names ? names[f->space] : "global";

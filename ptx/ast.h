@@ -111,7 +111,7 @@ enum operand_kind {
     OPERAND_VECTOR,  /* { items } */
     OPERAND_LIST,    /* ( items ), of a call */
     OPERAND_SINK,    /* _ */
-    OPERAND_TEXTURE, /* [name, { coordinates }]: read over, since no instruction known here takes it */
+    OPERAND_TEXTURE, /* [name, items]: a texture, a sampler where one is named, coordinates */
 };
 struct operand {
     enum operand_kind kind;

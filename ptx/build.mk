@@ -20,5 +20,8 @@ $(eval $(call unit_test,ptx_control,$(PTX_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_matrix,$(PTX_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_matrix_kernels,$(PTX_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_reader,$(PTX_KIT) $(PTX)))
+$(eval $(call unit_test,ptx_texture,$(PTX_KIT) $(PTX)))
+$(eval $(call unit_test,ptx_surface,$(PTX_KIT) $(PTX)))
+$(eval $(call unit_test,ptx_texture_kernels,$(PTX_KIT) $(PTX)))
 
 $(eval $(call fuzz_target,ptx,$(PTX_SOURCES) common/map.c common/buf.c))

@@ -165,6 +165,7 @@ struct code {
     uint32_t callee_count;
     bool heap;        /* calls malloc or free */
     bool reserved;    /* knows where the reserved shared memory is */
+    bool textures;    /* has instructions on textures or surfaces */
     bool indirect;    /* has indirect calls: may reach any function */
     uint32_t *shared; /* shared variables it names */
     uint32_t shared_count, shared_capacity, callee_capacity;
@@ -194,6 +195,8 @@ struct ptx_module {
     uint32_t shared_count;
     struct matrix *matrices; /* forms of matrix instructions, ptx/matrix.h */
     uint32_t matrix_count, matrix_capacity;
+    struct texture_op *texture_ops; /* forms of instructions on textures and surfaces, ptx/texture.h */
+    uint32_t texture_op_count, texture_op_capacity;
     uint32_t access_count; /* memory accesses: size of an engine's cache */
 };
 

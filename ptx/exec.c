@@ -367,6 +367,7 @@ static enum status run_workers(struct launch *l)
         c->global_read_bytes += part->global_read_bytes;
         c->global_write_bytes += part->global_write_bytes;
         free(workers[i].cache);
+        free(workers[i].textures);
     }
     free(workers);
     return ok ? STATUS_OK : STATUS_NO_MEMORY;

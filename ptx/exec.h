@@ -6,6 +6,7 @@
  *     exec_warp.c     what the lanes of a warp do together
  *     exec_loop.inc   a thread: the loop over instructions; compiled as run_device, run_checked and run_shadow
  *     exec_memory.c   finding memory, atomics, bitmaps
+ *     exec_texture.c  textures, and exec_surface.c surfaces
  *     exec_fault.c    the table of faults
  *     exec_print.c    device printf
  *     exec_heap.c     device malloc
@@ -131,6 +132,7 @@ struct worker {
     struct range_cache *cache;  /* by access number */
     const struct ptx_range *at; /* checked mode: the range of the access in hand; NULL when it has no number */
     uint32_t at_number;
+    struct texture_cache *textures; /* handles met last; NULL before the first */
     struct ptx_counts counts;
     uint64_t random;
     struct block **blocks; /* resident */
@@ -185,6 +187,10 @@ uint64_t atom_apply(struct worker *w, unsigned mod, uint8_t *at, uint64_t b, uin
 uint32_t atom_bytes(unsigned mod);
 /* Reads device memory for printf: NULL when not mapped. */
 const uint8_t *peek(struct worker *w, struct block *b, struct thread *t, uint64_t address, uint32_t bytes);
+
+/* ---- exec_texture.c ---- */
+/* An instruction on a texture or a surface. False: a fault was reported, and device mode ends. */
+bool texture_execute(struct worker *w, struct block *b, struct thread *t, const struct insn *in);
 
 /* ---- exec_fault.c ---- */
 struct fault_table *fault_table_create(uint32_t limit);

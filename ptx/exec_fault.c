@@ -193,6 +193,7 @@ const char *ptx_fault_kind_name(enum ptx_fault_kind kind)
         [PTX_FAULT_ASSERT] = "assertion failed",
         [PTX_FAULT_BAD_CALL] = "call or branch to no function",
         [PTX_FAULT_STACK] = "stack exhausted",
+        [PTX_FAULT_TEXTURE] = "no such texture or surface",
     };
     return (unsigned)kind < sizeof names / sizeof *names ? names[kind] : "unknown";
 }

@@ -25,11 +25,12 @@ static void count_defs(struct fold *f)
                 f->defs[slots[j]]++;
         /* Extra operands: who writes which is not told apart; two writes mean "never forward". */
         if (info->extra != USE_NONE && info->extra != USE_READ) {
-            uint32_t first = in->op == OP_LDV || in->op == OP_MATRIX ? in->b : (uint32_t)in->imm;
-            uint32_t n = in->op == OP_LDV      ? (in->mod >> MOD_VECTOR_SHIFT & 0xf)
-                         : in->op == OP_MATRIX ? in->d
-                         : in->op == OP_SHFL   ? 2
-                                               : 1;
+            uint32_t first =
+                in->op == OP_LDV || in->op == OP_MATRIX || in->op == OP_TEXTURE ? in->b : (uint32_t)in->imm;
+            uint32_t n = in->op == OP_LDV                              ? (in->mod >> MOD_VECTOR_SHIFT & 0xf)
+                         : in->op == OP_MATRIX || in->op == OP_TEXTURE ? in->d
+                         : in->op == OP_SHFL                           ? 2
+                                                                       : 1;
             for (uint32_t j = 0; j < n; j++)
                 f->defs[k->extra[first + j]] += 2;
         }

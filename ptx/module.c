@@ -56,6 +56,10 @@ static void describe_variables(struct ptx_module *m)
             .constant = s->space == SPACE_CONST,
             .external = s->external,
             .managed = s->managed,
+            .opaque = s->type == TYPE_TEXREF       ? PTX_TEXREF
+                      : s->type == TYPE_SAMPLERREF ? PTX_SAMPLERREF
+                      : s->type == TYPE_SURFREF    ? PTX_SURFREF
+                                                   : PTX_NOT_OPAQUE,
         };
     }
     m->shared = m->ast.shared;
@@ -141,19 +145,21 @@ enum status layout_kernel(const struct ptx_module *m, uint32_t index, uint32_t *
     return STATUS_OK;
 }
 
-static void find_heap_users(struct ptx_module *m)
+static void find_users(struct ptx_module *m)
 {
     struct reader *r = m->ast.reader;
     bool any = false;
     for (uint32_t f = 0; f < m->code_count; f++)
-        any = any || m->code[f]->heap;
+        any = any || m->code[f]->heap || m->code[f]->textures;
     uint8_t *reachable = reader_alloc(r, m->code_count, 1);
     for (uint32_t i = 0; any && i < m->kernel_count; i++) {
         memset(reachable, 0, m->code_count);
         if (mark_reachable(m, m->kernel_code[i]->function->index, reachable))
             reader_fail(r, STATUS_NO_MEMORY, (struct place){0, 0}, "out of memory while reading PTX");
-        for (uint32_t f = 0; f < m->code_count; f++)
+        for (uint32_t f = 0; f < m->code_count; f++) {
             m->kernels[i].uses_heap |= reachable[f] && m->code[f]->heap;
+            m->kernels[i].uses_textures |= reachable[f] && m->code[f]->textures;
+        }
     }
 }
 
@@ -182,7 +188,7 @@ static enum status read_stages(struct ptx_module *m, const char *text, size_t by
     describe_variables(m);
     describe_kernels(m);
     refusals_find(m);
-    find_heap_users(m);
+    find_users(m);
     m->version = (struct ptx_version){m->ast.version_major, m->ast.version_minor, m->ast.target, m->ast.address_size};
     return STATUS_OK;
 }

@@ -65,6 +65,7 @@ struct ptx_kernel {
     uint32_t instruction_count;
     uint32_t first_line, last_line; /* in the PTX text */
     bool uses_heap;                 /* it may call malloc or free */
+    bool uses_textures;             /* it may reach an instruction on textures or surfaces */
 };
 size_t ptx_module_kernel_count(const struct ptx_module *module);
 const struct ptx_kernel *ptx_module_kernel(const struct ptx_module *module, size_t index);
@@ -81,7 +82,10 @@ const struct diag *ptx_kernel_refusal(const struct ptx_module *module, const str
 size_t ptx_kernel_missing(const struct ptx_module *module, const struct ptx_kernel *kernel, const struct diag **list,
                           size_t max);
 
-/* A module-scope .global or .const variable with a home in device memory. */
+enum ptx_opaque { PTX_NOT_OPAQUE, PTX_TEXREF, PTX_SAMPLERREF, PTX_SURFREF };
+
+/* A module-scope .global or .const variable with a home in device memory. An opaque one holds nothing that can be read:
+ * its address is the handle by which instructions name the texture or surface that it is bound to. */
 struct ptx_variable {
     const char *name;
     uint64_t size;
@@ -89,6 +93,7 @@ struct ptx_variable {
     bool constant; /* .const */
     bool external; /* .extern without a definition here: the caller must find the address elsewhere */
     bool managed;  /* .attribute(.managed) */
+    enum ptx_opaque opaque;
 };
 size_t ptx_module_variable_count(const struct ptx_module *module);
 const struct ptx_variable *ptx_module_variable(const struct ptx_module *module, size_t index);
@@ -142,12 +147,50 @@ struct ptx_shadow_value {
                             to know, `wide` means nothing outside the executor */
 };
 
+/* ---- textures and surfaces: docs/textures.md ---- */
+
+enum { PTX_TEXTURE_MAX_LEVELS = 16 };
+enum ptx_texel_kind { PTX_TEXEL_UNSIGNED, PTX_TEXEL_SIGNED, PTX_TEXEL_FLOAT };
+enum ptx_addressing { PTX_ADDRESS_WRAP, PTX_ADDRESS_CLAMP, PTX_ADDRESS_MIRROR, PTX_ADDRESS_BORDER };
+
+/* One level of detail. Element (x, y, z) of it, or (x, y) of layer z, lies z * slice_bytes + y * row_bytes + x * (size
+ * of an element) bytes behind its start. */
+struct ptx_texture_level {
+    void *host;       /* an array's memory; NULL: device memory at `address`, which is accessed like any other */
+    uint64_t address; /* aligned to the size of an element */
+    uint64_t row_bytes, slice_bytes;
+    uint32_t width, height, depth; /* in elements; what a geometry lacks is 1 */
+};
+
+/* What a handle stands for: a texture with its sampler, or a surface, which needs only the first part. */
+struct ptx_texture {
+    bool surface;     /* for suld, sust, sured; else for tex, tld4 */
+    uint32_t layers;  /* 1 when not layered; six for each cube */
+    uint8_t channels; /* 1, 2 or 4 */
+    uint8_t bits;     /* of a channel: 8, 16 or 32; a float: 16 or 32 */
+    enum ptx_texel_kind kind;
+    uint32_t level_count; /* at least 1; surfaces use the first */
+    struct ptx_texture_level levels[PTX_TEXTURE_MAX_LEVELS];
+    bool linear_memory;                /* tex1Dfetch on it gives 0 outside; told by suq.memory_layout */
+    enum ptx_addressing addressing[3]; /* WRAP and MIRROR are CLAMP where coordinates are not normalised */
+    bool linear, mip_linear;           /* filters; textures of integers are never filtered */
+    bool normalised;                   /* coordinates: 0 to 1 */
+    bool read_normalised;              /* integers of 8 and 16 bits are read as floats of 0 to 1, or -1 to 1 */
+    bool srgb;                         /* red, green, blue of 8 bits, read as normalised floats, are linearised */
+    bool seamless;                     /* cubes: filtering goes over edges */
+    float level_bias, level_min, level_max;
+    uint32_t border[4]; /* as the instruction returns it: bits of floats or integers */
+};
+
 struct ptx_memory {
     const struct ptx_range *ranges; /* sorted by address, not overlapping */
     size_t range_count;
     /* Optional, asked when `ranges` has no match: fills *range and returns true when `address` is mapped. Called from
      * the launching threads; what it returned must stay mapped until the launch ends. */
     bool (*find)(void *context, uint64_t address, struct ptx_range *range);
+    /* Optional: what a handle stands for; false: nothing. Called from the launching threads; the answer must hold until
+     * the launch ends. */
+    bool (*texture)(void *context, uint64_t handle, struct ptx_texture *out);
     void *context;
 };
 
@@ -167,8 +210,17 @@ enum ptx_fault_kind {
     PTX_FAULT_ASSERT,        /* __assertfail; the text went to `print` */
     PTX_FAULT_BAD_CALL,      /* indirect call or branch to no function */
     PTX_FAULT_STACK,         /* recursion too deep, .local exhausted */
+    PTX_FAULT_TEXTURE,       /* `address` is no handle of a texture, or of a surface, as the instruction wants it */
 };
-enum ptx_space { PTX_SPACE_GLOBAL, PTX_SPACE_SHARED, PTX_SPACE_LOCAL, PTX_SPACE_CONST, PTX_SPACE_PARAM };
+/* SURFACE: out of bounds with .trap, or misaligned; `address` is the handle, `offset` where in the surface's memory. */
+enum ptx_space {
+    PTX_SPACE_GLOBAL,
+    PTX_SPACE_SHARED,
+    PTX_SPACE_LOCAL,
+    PTX_SPACE_CONST,
+    PTX_SPACE_PARAM,
+    PTX_SPACE_SURFACE,
+};
 
 struct ptx_access {
     uint32_t ptx_line; /* resolve with ptx_module_source() */

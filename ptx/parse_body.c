@@ -39,10 +39,9 @@ static void parse_address(struct parser *p, struct operand *o)
     } else {
         o->value = parse_integer(p, "a register, a variable or an address");
     }
-    if (token_is(&p->lx.token, ',')) {
+    while (parse_accept(p, ',')) {
         o->kind = OPERAND_TEXTURE;
-        while (!token_is(&p->lx.token, ']') && !token_is(&p->lx.token, ';') && p->lx.token.kind != TOKEN_END)
-            lexer_next(&p->lx);
+        parse_operand(p, PUSH(p, struct operand, o->items, o->item_count, o->item_capacity), 1);
     }
     parse_expect(p, ']', "after an address");
 }

@@ -97,6 +97,13 @@ void reference_run(const struct reference_launch *launch, struct reference_resul
                  "it calls malloc or free, and what the device's heap holds is not captured");
         return;
     }
+    if (kernel->uses_textures && !ptx_kernel_refusal(ptx, kernel)) {
+        result->status = STATUS_NOT_SUPPORTED;
+        result->reason = "textures";
+        diag_set(&result->diag, result->status, launch->kernel, -1,
+                 "it uses textures or surfaces, and neither these nor arrays are captured");
+        return;
+    }
     struct layout layout;
     result->status = layout_make(&layout, launch, &result->diag);
     if (!result->status) {

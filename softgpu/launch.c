@@ -34,6 +34,7 @@ CUresult launch_fault_error(enum ptx_fault_kind kind)
         return CUDA_ERROR_HARDWARE_STACK_ERROR;
     case PTX_FAULT_TRAP:
     case PTX_FAULT_BARRIER:
+    case PTX_FAULT_TEXTURE:
         return CUDA_ERROR_LAUNCH_FAILED;
     default:
         return CUDA_ERROR_ILLEGAL_ADDRESS;

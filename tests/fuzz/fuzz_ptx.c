@@ -15,6 +15,39 @@ static void print(void *context, const char *text, size_t bytes)
         *sum += (unsigned char)text[i];
 }
 
+/* Handles, by their lowest bits: a texture of the buffer, arrays of several sizes and settings, surfaces. */
+static bool texture(void *context, uint64_t handle, struct ptx_texture *out)
+{
+    const struct ptx_range *buffer = context;
+    if ((handle & 7) == 7)
+        return false;
+    *out = (struct ptx_texture){.surface = handle & 1,
+                                .layers = 3,
+                                .channels = (uint8_t)(1 << (handle >> 3) % 3),
+                                .bits = (uint8_t)(8 << (handle >> 5) % 3),
+                                .kind = (handle >> 7) % 2 ? PTX_TEXEL_SIGNED : PTX_TEXEL_UNSIGNED,
+                                .level_count = handle & 2 ? 2 : 1,
+                                .linear = handle & 2,
+                                .mip_linear = handle & 16,
+                                .normalised = handle & 4,
+                                .read_normalised = handle & 2,
+                                .seamless = handle & 8,
+                                .level_max = 5};
+    if (out->bits == 32 && (handle >> 8) % 2)
+        out->kind = PTX_TEXEL_FLOAT;
+    for (unsigned i = 0; i < 3; i++)
+        out->addressing[i] = (enum ptx_addressing)((handle >> 2 * i) % 4);
+    for (uint32_t i = 0; i < out->level_count; i++)
+        out->levels[i] = (struct ptx_texture_level){.host = out->surface || handle & 2 ? buffer->host : NULL,
+                                                    .address = buffer->address,
+                                                    .row_bytes = 128,
+                                                    .slice_bytes = 1024,
+                                                    .width = 8 >> i,
+                                                    .height = 8 >> i,
+                                                    .depth = 3};
+    return true;
+}
+
 static void run(const struct ptx_module *m, const struct ptx_kernel *kernel, const struct ptx_memory *memory,
                 const uint64_t *variables, int mode)
 {
@@ -74,7 +107,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     bool runnable = count <= MAX_VARIABLES && buffer && valid && shadow;
     ranges[0] = (struct ptx_range){
         .address = 0x0101010101010000, .bytes = BUFFER, .host = buffer, .id = 1, .valid = valid, .shadow = shadow};
-    struct ptx_memory memory = {.ranges = ranges, .range_count = 1};
+    struct ptx_memory memory = {.ranges = ranges, .range_count = 1, .texture = texture, .context = ranges};
     for (size_t i = 0; runnable && i < count; i++) {
         const struct ptx_variable *v = ptx_module_variable(m, i);
         variables[i] = 0x0201010101010000 + i * 0x100000000;

@@ -121,6 +121,21 @@ static void test_run_heap(void **state)
     reference_module_close(m);
 }
 
+/* What handles of textures stand for is not captured. */
+static void test_run_textures(void **state)
+{
+    struct reference_module *m =
+        load(HEAD ".entry k(.param .u64 a) { .reg .f32 %f<4>; .reg .b64 %x; ld.param.u64 %x, [a];\n"
+                  "tex.1d.v4.f32.s32 {%f0,%f1,%f2,%f3}, [%x, {0}]; ret; }\n");
+    struct bench t;
+    struct reference_result result;
+    bench_start(&t, m, REFERENCE_AS_LAUNCHED);
+    reference_run(&t.launch, &result);
+    assert_string_equal(result.reason, "textures");
+    reference_result_free(&result);
+    reference_module_close(m);
+}
+
 static void test_run_both_layouts(void **state)
 {
     struct reference_module *m = load(copy_ptx);
@@ -286,6 +301,7 @@ int main(void)
         cmocka_unit_test(test_traits_of_one_kernel),
         cmocka_unit_test(test_run_unsupported),
         cmocka_unit_test(test_run_heap),
+        cmocka_unit_test(test_run_textures),
         cmocka_unit_test(test_run_both_layouts),
         cmocka_unit_test(test_run_into_another_region),
         cmocka_unit_test(test_run_mixed_origin),

@@ -58,9 +58,10 @@ enum {
     MOD_STRONG = 0x8000, /* volatile, relaxed, acquire, release: never half of a race */
     MOD_RELEASE = 0x4000,
     MOD_ACQUIRE = 0x2000,
-    MOD_VECTOR_SHIFT = 8, /* number of elements of LDV and STV */
-    MOD_ELEMENT = 0x0f,   /* enum element */
-    MOD_SPACE_SHIFT = 4,  /* enum mem_space of LDV, STV, ATOM */
+    MOD_VECTOR_SHIFT = 8,    /* number of elements of LDV and STV */
+    MOD_ELEMENT = 0x0f,      /* enum element */
+    MOD_SPACE_SHIFT = 4,     /* enum mem_space of LDV, STV, ATOM */
+    ATOM_NO_RESULT = 0x1000, /* red: nobody uses d */
 };
 enum element { ELEMENT_U8, ELEMENT_S8, ELEMENT_U16, ELEMENT_S16, ELEMENT_B32, ELEMENT_S32, ELEMENT_B64, ELEMENT_COUNT };
 enum mem_space { MEM_GLOBAL, MEM_SHARED, MEM_LOCAL, MEM_PARAM, MEM_GENERIC, MEM_CONST };

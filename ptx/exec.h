@@ -65,6 +65,7 @@ struct thread {
     struct ptx_shadow_value *numbers, *local_numbers;
     struct number_pair *pairs;
     uint32_t number_slots, local_number_room;
+    uint8_t taint; /* shadow mode: of everything it stores from here on (exec_shadow.h) */
     uint32_t index, lane, warp, tid[3];
     uint32_t wait_mask;  /* THREAD_WARP: lanes it waits for; THREAD_BARRIER: which */
     uint16_t warp_clock; /* checked mode: *.sync instructions it took part in */
@@ -75,6 +76,7 @@ struct barrier {
     uint32_t arrived, expected; /* expected: 0 all threads that have not ended */
     uint32_t population;        /* bar.red.popc so far */
     bool all, any;
+    uint8_t taint; /* shadow mode: of the predicates so far */
 };
 
 struct worker;

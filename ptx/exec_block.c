@@ -357,6 +357,7 @@ bool block_start(struct block *b, uint64_t linear)
         t->state = THREAD_READY;
         t->depth = t->base = t->local_base = 0;
         t->executed = 0;
+        t->taint = 0;
         if (!enter(b, t, l->entry))
             return false;
     }
@@ -387,6 +388,8 @@ static void release_barrier(struct block *b, uint32_t id)
         if (in->op == OP_BAR_RED) {
             unsigned op = in->mod >> 2 & 3;
             thread_set(t, in->d, op == 2 ? bar->population : op == 1 ? bar->any : bar->all);
+            if (t->numbers)
+                t->numbers[t->base + in->d].flags = bar->taint & FLAGS_CONTROL;
         }
         t->pc++;
         t->executed++;
@@ -421,6 +424,8 @@ void barrier_arrive(struct block *b, struct thread *t, uint32_t id, uint32_t exp
     bar->population += predicate;
     bar->all &= predicate;
     bar->any |= predicate;
+    if (in->op == OP_BAR_RED && t->numbers)
+        bar->taint |= t->taint | t->numbers[t->base + in->c].flags;
     if (waits) {
         t->state = THREAD_BARRIER;
         t->wait_mask = id;

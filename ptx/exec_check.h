@@ -173,6 +173,7 @@ static inline uint32_t added(uint32_t a, uint32_t b)
 /* add.cc and its kind may build a 64-bit address from halves: the origin is not followed. */
 #define CHECK_CARRY     CHECK2_USE
 #define CHECK_CLEAR     RESULT(0, 0)
+#define CHECK_CLOCK     CHECK_CLEAR
 #define CHECK_CONDITION USE_OPERAND(in->a)
 
 #endif

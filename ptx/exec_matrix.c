@@ -87,7 +87,9 @@ static void gather(const struct warp *w, const struct fragment *f, const uint32_
                     const struct ptx_shadow_value *n = &t->numbers[t->base + slots[r]];
                     const struct number_pair *p = &t->pairs[t->base + slots[r]];
                     out->number[*at] = f->bits == 16 ? shadow_half_of(n, p, s) : f->bits < 16 ? NUMBER_PLAIN : *n;
-                    if (out->number[*at].kind >= NUMBER_PAIR16)
+                    if (f->bits < 16)
+                        out->number[*at] = shadow_plain_of(n);
+                    if (out->number[*at].kind >= PTX_SHADOW_F64)
                         out->pair[*at] = *p;
                 }
             }
@@ -101,10 +103,11 @@ static void join_halves(struct ptx_shadow_value *to, struct number_pair *pair, c
 {
     if (low->kind == PTX_SHADOW_NONE && high->kind == PTX_SHADOW_NONE) {
         *to = *low;
+        to->flags |= high->flags;
     } else if (low->kind == NUMBER_LOADED && high->kind == NUMBER_LOADED && high->wide == low->wide + 2) {
         *to = *low;
     } else {
-        *to = (struct ptx_shadow_value){.kind = NUMBER_PAIR16};
+        *to = (struct ptx_shadow_value){.kind = NUMBER_PAIR16, .flags = low->flags | high->flags};
         *pair = (struct number_pair){*low, *high};
     }
 }
@@ -140,7 +143,7 @@ static void deal(const struct warp *w, const struct fragment *f, const uint32_t 
                 join_halves(n, p, &from->number[at[0]], &from->number[at[1]]);
             } else {
                 *n = from->number[*at];
-                if (n->kind >= NUMBER_PAIR16)
+                if (n->kind >= PTX_SHADOW_F64)
                     *p = from->pair[*at];
             }
         }
@@ -203,7 +206,7 @@ static void store_unit(const struct warp *w, struct thread *t, uint64_t address,
     memcpy(p, &from->bits[cell], bytes);
     if (w->shadow) {
         t->numbers[t->base + work] = from->number[cell];
-        if (from->number[cell].kind >= NUMBER_PAIR16)
+        if (from->number[cell].kind >= PTX_SHADOW_F64)
             t->pairs[t->base + work] = from->pair[cell];
         shadow_stored(w->worker, w->block, t, w->in, space, address, bytes, work);
     }
@@ -436,11 +439,13 @@ static void multiply_number(const struct warp *w, const struct product *p, const
     struct operand_value o[3] = {a[0], b[0], number_of(w, x->c.type, p->c, cell)};
     double wide = o[2].wide, exact = o[2].actual, most = -1;
     uint32_t depth = o[2].depth;
+    unsigned flags = o[2].flags;
     for (unsigned k = 0; k < p->k; k++, a++, b += p->n) {
         wide = __builtin_fma(a->wide, b->wide, wide);
         exact = __builtin_fma(a->actual, b->actual, exact);
         depth = a->depth > depth ? a->depth : depth;
         depth = b->depth > depth ? b->depth : depth;
+        flags |= a->flags | b->flags;
         double e = weight(a, b);
         if (e > most) {
             most = e;
@@ -458,7 +463,8 @@ static void multiply_number(const struct warp *w, const struct product *p, const
     };
     enum ptx_shadow_kind kind = number_kind(x->d.type);
     double actual = decode(x->d.type, p->d->bits[cell]);
-    struct ptx_shadow_value r = {wide, 0, deeper(depth, 0), (uint8_t)kind};
+    struct ptx_shadow_value r = {wide, 0, deeper(depth, 0), kind & 0xf, flags & 0xf};
+    r.flags |= wide != actual ? PTX_SHADOW_INEXACT : 0;
     if (!(fabs(actual - wide) <= limits[kind].bound * fabs(wide) + limits[kind].floor)) {
         struct judgement j = {o, 3, HOW_FMA, limits[kind].precision, actual, wide, exact};
         r.origin = shadow_judge(w->worker, w->block, owner(w, &x->d, cell), w->in, &j);
@@ -479,6 +485,18 @@ static void multiply_numbers(const struct warp *w, const struct product *p)
         for (unsigned j = 0; j < p->n; j++)
             multiply_number(w, p, a, b + j, cell_c(p, i, j));
     }
+}
+
+/* Integers have no shadow, but what theirs depend on goes on. */
+static void mark_integers(const struct matrix *x, const struct product *p)
+{
+    unsigned flags = 0;
+    for (unsigned i = 0; i < elements(&x->a); i++)
+        flags |= p->a->number[i].flags;
+    for (unsigned i = 0; i < elements(&x->b); i++)
+        flags |= p->b->number[i].flags;
+    for (unsigned i = 0; i < elements(&x->d); i++)
+        p->d->number[i] = (struct ptx_shadow_value){.flags = (flags | p->c->number[i].flags) & FLAGS_SPREADING};
 }
 
 /* ---- instructions ---- */
@@ -503,7 +521,7 @@ static void multiply(const struct warp *w)
             multiply_numbers(w, &p);
     }
     if (w->shadow && x->d.type == MATRIX_S32)
-        memset(d.number, 0, elements(&x->d) * sizeof *d.number);
+        mark_integers(x, &p);
     deal(w, &x->d, w->extra, &d);
 }
 

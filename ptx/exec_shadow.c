@@ -7,6 +7,7 @@ struct number_table {
     struct map index; /* line * 4 + kind -> event */
     struct ptx_number_event *events;
     size_t count, capacity;
+    struct map atomics; /* address -> the thread that came first */
 };
 
 /* ---- events ---- */
@@ -22,6 +23,7 @@ void shadow_launch_end(struct launch *l)
     if (!l->numbers)
         return;
     map_free(&l->numbers->index);
+    map_free(&l->numbers->atomics);
     free(l->numbers->events);
     free(l->numbers);
     l->numbers = NULL;
@@ -69,8 +71,8 @@ static struct ptx_number_event *find_event(struct launch *l, uint32_t line, enum
     return e;
 }
 
-static void note_event(struct worker *w, const struct block *b, const struct thread *t, uint32_t line,
-                       enum ptx_number_kind kind, const struct judgement *j, double error_in, double error_out)
+void shadow_note(struct worker *w, const struct block *b, const struct thread *t, uint32_t line,
+                 enum ptx_number_kind kind, const struct judgement *j, double error_in, double error_out)
 {
     struct ptx_number_event *e = find_event(w->launch, line, kind);
     if (!e) {
@@ -78,7 +80,7 @@ static void note_event(struct worker *w, const struct block *b, const struct thr
         return;
     }
     bool first = e->count++ == 0;
-    if (!first && !(kind == PTX_NUMBER_AMPLIFIED && error_out > e->error_out))
+    if (!first && !(kind >= PTX_NUMBER_AMPLIFIED && error_out > e->error_out))
         return;
     if (first) {
         e->access.ptx_line = line;
@@ -94,6 +96,21 @@ static void note_event(struct worker *w, const struct block *b, const struct thr
     e->result_wide = j->wide;
     e->error_in = error_in;
     e->error_out = error_out;
+}
+
+bool shadow_contended(struct worker *w, const struct block *b, const struct thread *t, enum mem_space space,
+                      uint64_t address)
+{
+    struct map *m = &w->launch->numbers->atomics;
+    uint64_t own = b->linear << 10 | t->index, first;
+    if (space == MEM_SHARED)
+        address |= PTX_SHARED_WINDOW;
+    bool known = map_get(m, address, &first);
+    if (known && first != own && (space != MEM_SHARED || first >> 10 == b->linear))
+        return true;
+    if ((!known || first != own) && !map_put(m, address, own))
+        launch_stop(w->launch, STATUS_NO_MEMORY);
+    return false;
 }
 
 /* ---- errors ---- */
@@ -173,7 +190,7 @@ uint32_t shadow_judge(struct worker *w, struct block *b, struct thread *t, const
         for (unsigned i = 0; i < j->count; i++)
             if (j->operands[i].actual != j->operands[i].actual)
                 return j->operands[i].origin;
-        note_event(w, b, t, line, PTX_NUMBER_NAN, j, 0, 0);
+        shadow_note(w, b, t, line, PTX_NUMBER_NAN, j, 0, 0);
         return line;
     }
     if (isinf(j->actual)) {
@@ -185,7 +202,7 @@ uint32_t shadow_judge(struct worker *w, struct block *b, struct thread *t, const
             }
         if (infinite)
             return 0;
-        note_event(w, b, t, line, PTX_NUMBER_INF, j, 0, 0);
+        shadow_note(w, b, t, line, PTX_NUMBER_INF, j, 0, 0);
         return line;
     }
     double out = relative_error(j->actual, j->wide, j->precision), in_error = 0;
@@ -195,7 +212,7 @@ uint32_t shadow_judge(struct worker *w, struct block *b, struct thread *t, const
         in_error = fmax(in_error, relative_error(j->operands[i].actual, j->operands[i].wide, j->precision));
     /* At one stroke, or as the last step of a slow growth that takes the error over the bound. */
     if (out > 8 * in_error || in_error <= precisions[j->precision].bound) {
-        note_event(w, b, t, line, PTX_NUMBER_AMPLIFIED, j, in_error, out);
+        shadow_note(w, b, t, line, PTX_NUMBER_AMPLIFIED, j, in_error, out);
         return blame(j, line, line);
     }
     return blame(j, line, 0);
@@ -221,12 +238,12 @@ static struct operand_value of_half(const struct worker *w, enum ptx_shadow_kind
                                     double actual)
 {
     if (s->kind == kind)
-        return (struct operand_value){actual, s->wide, s->origin, s->depth, false};
+        return (struct operand_value){actual, s->wide, s->origin, s->depth, s->flags, false};
     if (s->kind == NUMBER_LOADED) {
         double u = shadow_unit(w->launch->config->perturbation, (uint64_t)s->wide);
-        return (struct operand_value){actual, actual * (1 + u * last_place(kind)), 0, 0, false};
+        return (struct operand_value){actual, actual * (1 + u * last_place(kind)), 0, 0, s->flags, false};
     }
-    return (struct operand_value){actual, actual, 0, 0, false};
+    return (struct operand_value){actual, actual, 0, 0, shadow_plain_of(s).flags, false};
 }
 
 struct operand_value shadow_operand(const struct worker *w, enum ptx_shadow_kind kind, const struct ptx_shadow_value *s,
@@ -302,9 +319,12 @@ static struct ptx_shadow_value half_result(struct worker *w, struct block *b, st
     struct half_meaning m = half_meaning(in->op);
     enum ptx_shadow_kind kind = bf16 ? PTX_SHADOW_BF16 : PTX_SHADOW_F16;
     uint32_t deepest = 0;
-    for (unsigned i = 0; i < m.count; i++)
+    unsigned flags = 0;
+    for (unsigned i = 0; i < m.count; i++) {
         deepest = o[i].depth > deepest ? o[i].depth : deepest;
-    struct ptx_shadow_value r = {.depth = deeper(deepest, 0), .kind = kind};
+        flags |= o[i].flags;
+    }
+    struct ptx_shadow_value r = {.depth = deeper(deepest, 0), .kind = kind, .flags = flags & 0xf};
     if (m.pick) {
         struct operand_value picked = half_picked(in->op, o, actual);
         r.wide = picked.wide;
@@ -313,6 +333,7 @@ static struct ptx_shadow_value half_result(struct worker *w, struct block *b, st
     }
     enum precision p = bf16 ? PRECISION_BF16 : PRECISION_F16;
     r.wide = half_wide(in->op, in->mod, o[0].wide, o[1].wide, o[2].wide);
+    r.flags |= r.wide != actual ? PTX_SHADOW_INEXACT : 0;
     if (!(fabs(actual - r.wide) <= precisions[p].bound * fabs(r.wide) + precisions[p].floor)) {
         struct judgement j = {
             o, m.count, m.how, p, actual, r.wide, half_wide(in->op, in->mod, o[0].actual, o[1].actual, o[2].actual)};
@@ -365,7 +386,7 @@ void shadow_half(struct worker *w, struct block *b, struct thread *t, const stru
     if (halves == 1) {
         S[in->d] = results[0];
     } else {
-        S[in->d] = (struct ptx_shadow_value){.kind = NUMBER_PAIR16};
+        S[in->d] = (struct ptx_shadow_value){.kind = NUMBER_PAIR16, .flags = results[0].flags | results[1].flags};
         P[in->d] = (struct number_pair){results[0], results[1]};
     }
 }

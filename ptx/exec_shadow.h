@@ -4,6 +4,7 @@
  *     shadow.def             the meaning of each operation in double precision
  *     exec_shadowed.c        the loop, exec_loop.inc once more (exec_shadowed_fma.c: for processors with FMA)
  *     exec_shadow.c          judging an error, events, half precision
+ *     exec_shadow_decide.c   decisions that rounding might have turned
  *     exec_shadow_memory.c   frames, and shadows in memory
  *     exec_shadow_move.c     bits that are packed, shifted or masked
  */
@@ -17,9 +18,17 @@
 /* Kinds of a slot beside those of memory. A slot of kind NONE is a plain number with `wide` and `depth` zero; its
  * `origin` tells what was loaded from what was computed or written in the program. LOADED occurs under perturbation
  * only: bits from device memory whose type the consumer will tell, `wide` is the address of their first byte. PAIR16
- * and PAIR32: two values, in the slot's struct number_pair. */
-enum { NUMBER_LOADED = PTX_SHADOW_F64 + 1, NUMBER_PAIR16, NUMBER_PAIR32 };
+ * and PAIR32: two values, in the slot's struct number_pair. LOW32 and HIGH32: the 32-bit halves of a double, which is
+ * in `low` of the pair; `origin` of its `high` keeps the bits of the other half. Kinds from F64 on have a pair. BITS:
+ * an integer that a rounded float's bits went into; `wide` says by how much it is off. */
+enum { NUMBER_LOADED = PTX_SHADOW_REST + 1, NUMBER_PAIR16, NUMBER_PAIR32, NUMBER_LOW32, NUMBER_HIGH32, NUMBER_BITS };
 enum { ORIGIN_COMPUTED, ORIGIN_MEMORY };
+/* Flags that go on to whatever is made of a value; those that go from a condition or an address to what depends on it.
+ */
+enum {
+    FLAGS_SPREADING = PTX_SHADOW_LOST | PTX_SHADOW_DECIDED | PTX_SHADOW_TIMED,
+    FLAGS_CONTROL = PTX_SHADOW_DECIDED | PTX_SHADOW_TIMED,
+};
 #define NUMBER_PLAIN  ((struct ptx_shadow_value){0})
 #define NUMBER_MEMORY ((struct ptx_shadow_value){.origin = ORIGIN_MEMORY})
 /* `wide` of an entry of kind NONE in memory, under perturbation: 0 nothing is known; the address that the bits were
@@ -35,6 +44,7 @@ struct number_pair {
 struct operand_value {
     double actual, wide;
     uint32_t origin, depth;
+    uint8_t flags;
     bool constant; /* a plain number that was not loaded */
 };
 
@@ -52,6 +62,16 @@ enum precision { PRECISION_F16, PRECISION_BF16, PRECISION_TF32, PRECISION_F32, P
 #define FLOOR_F64     0x1p-1022
 #define BOUND_ROUGH64 0x1p-14
 #define FLOOR_ROUGH64 0x1p-1022
+/* A value that was rounded may be off, on another device or in another order, by this much: so many times its present
+ * error, and so many units in its last place. */
+#define MARGIN_ERRORS 8.0
+#define MARGIN_UNITS  4.0
+/* What is not known is taken to be of this size. */
+#define MARGIN_LOST 0x1p-8
+#define UNIT_F32    0x1p-23
+#define LEAST_F32   0x1p-149
+#define UNIT_F64    0x1p-52
+#define LEAST_F64   0x1p-1074
 /* Adding a constant of this size rounds to an integer on purpose (exec_shadow.c). */
 #define MAGIC_F16     INFINITY
 #define MAGIC_BF16    INFINITY
@@ -75,7 +95,17 @@ struct judgement {
 uint32_t shadow_judge(struct worker *w, struct block *b, struct thread *t, const struct insn *in,
                       const struct judgement *j);
 
+/* ---- exec_shadow_decide.c: takes note of decisions that are nearer than `reach` ---- */
+/* False: the comparison asks for something else than order. */
+bool shadow_compared(struct worker *w, struct block *b, struct thread *t, const struct insn *in,
+                     const struct operand_value o[2], double reach);
+void shadow_rounded(struct worker *w, struct block *b, struct thread *t, const struct insn *in,
+                    const struct operand_value *x, double reach);
+
 /* ---- exec_shadow.c ---- */
+/* Of events of a kind at a line, the first is kept, or that with the largest `error_out`. */
+void shadow_note(struct worker *w, const struct block *b, const struct thread *t, uint32_t line,
+                 enum ptx_number_kind kind, const struct judgement *j, double error_in, double error_out);
 struct number_table;
 bool shadow_launch_start(struct launch *l);
 bool shadow_launch_finish(struct launch *l); /* fills the result's events */
@@ -85,14 +115,27 @@ double shadow_unit(uint64_t seed, uint64_t address);
 /* A float operand whose slot is not of the plain kind `kind`. */
 struct operand_value shadow_operand(const struct worker *w, enum ptx_shadow_kind kind, const struct ptx_shadow_value *s,
                                     const struct number_pair *p, union slot v, double actual);
+/* Has another thread of the launch (of the block, in shared memory) worked there with an atomic before? Takes note. */
+bool shadow_contended(struct worker *w, const struct block *b, const struct thread *t, enum mem_space space,
+                      uint64_t address);
 void shadow_half(struct worker *w, struct block *b, struct thread *t, const struct insn *in, union slot result);
 
 /* ---- exec_shadow_move.c ---- */
 /* Half `which` of a 32-bit slot. */
 struct ptx_shadow_value shadow_half_of(const struct ptx_shadow_value *s, const struct number_pair *p, unsigned which);
+/* An arithmetic micro-operation as a function of its operands and `mod`. */
+typedef union slot shadow_meaning(union slot a, union slot b, union slot c, unsigned mod);
 /* What the shadow of `in`'s result is, `in` being a MOVE of shadow.def with some shadow among its operands. */
 void shadow_move(const struct insn *in, const union slot *R, struct ptx_shadow_value *S, struct number_pair *P,
-                 union slot result);
+                 union slot result, shadow_meaning *meaning);
+/* Likewise of any instruction that shadow.def does not name, which reads its first `count` operands. */
+void shadow_other(const struct insn *in, const union slot *R, struct ptx_shadow_value *S, struct number_pair *P,
+                  union slot result, unsigned count, shadow_meaning *meaning);
+/* An operand that is an integer, in a slot with a shadow. */
+struct operand_value shadow_integer(const struct ptx_shadow_value *s, const struct number_pair *p, union slot v,
+                                    double actual);
+/* A slot that holds bits of `s` which are not followed. */
+struct ptx_shadow_value shadow_plain_of(const struct ptx_shadow_value *s);
 
 /* ---- exec_shadow_memory.c ---- */
 bool shadow_enter(struct thread *t, const struct code *code);
@@ -104,8 +147,9 @@ void shadow_pass(struct thread *t, uint32_t from_base, uint32_t from_local, cons
 /* The entries of one value of 1, 2, 4 or 8 bytes, into or out of a slot. */
 void shadow_take(const struct worker *w, const struct ptx_shadow_value *from, uint64_t address, uint32_t bytes,
                  bool device, struct ptx_shadow_value *s, struct number_pair *p);
+/* `taint`: flags that all of it gets. */
 void shadow_put(const struct worker *w, struct ptx_shadow_value *to, uint64_t address, uint32_t bytes, bool device,
-                const struct ptx_shadow_value *s, const struct number_pair *p);
+                const struct ptx_shadow_value *s, const struct number_pair *p, unsigned taint);
 void shadow_load(struct worker *w, struct block *b, struct thread *t, const struct insn *in, enum mem_space space,
                  uint64_t address, uint32_t bytes, uint32_t slot);
 void shadow_store(struct worker *w, struct block *b, struct thread *t, const struct insn *in, enum mem_space space,
@@ -113,8 +157,8 @@ void shadow_store(struct worker *w, struct block *b, struct thread *t, const str
 void shadow_atomic(struct worker *w, struct block *b, struct thread *t, const struct insn *in, enum mem_space space,
                    uint64_t address, uint32_t bytes, uint64_t operand, uint64_t swapped, uint64_t before,
                    uint64_t after);
-void shadow_copy(struct worker *w, struct block *b, const struct insn *in, uint64_t to, uint64_t from, uint32_t bytes,
-                 uint32_t given);
+void shadow_copy(struct worker *w, struct block *b, const struct thread *t, const struct insn *in, uint64_t to,
+                 uint64_t from, uint32_t bytes, uint32_t given);
 
 /* ---- what the loop does itself ---- */
 
@@ -134,6 +178,15 @@ static inline double clamp_narrow(double x, double r, unsigned mod)
     if ((mod & NARROW_RELU) && x < 0)
         return 0;
     return (mod & NARROW_SATFINITE) && fabs(x) > fabs(r) * 1.01 && fabs(r) > 60000 ? r : x;
+}
+
+/* Kind and flags at once, since most instructions find neither: not 0 when there are any. */
+static inline uint32_t number_tag(const struct ptx_shadow_value *s)
+{
+    _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "kind and flags are the last byte");
+    uint32_t word;
+    memcpy(&word, (const char *)s + sizeof *s - sizeof word, sizeof word);
+    return word & 0xff000000u;
 }
 
 /* The value of slot `v` as type T, and the operand with its shadow. */
@@ -164,13 +217,25 @@ static inline struct operand_value operand_value(const struct worker *w, enum pt
                                                  union slot v, double actual)
 {
     if (kind == PTX_SHADOW_NONE)
-        return (struct operand_value){actual, actual, 0, 0, false};
+        return __builtin_expect(number_tag(s) != 0, 0) ? shadow_integer(s, p, v, actual)
+                                                       : (struct operand_value){actual, actual, 0, 0, 0, false};
     if (__builtin_expect(s->kind == kind, 1))
-        return (struct operand_value){actual, s->wide, s->origin, s->depth, false};
+        return (struct operand_value){actual, s->wide, s->origin, s->depth, s->flags, false};
     if (__builtin_expect(s->kind == PTX_SHADOW_NONE, 1))
-        return (struct operand_value){actual, actual, 0, 0, s->origin == ORIGIN_COMPUTED};
+        return (struct operand_value){actual, actual, 0, 0, s->flags, s->origin == ORIGIN_COMPUTED};
     return shadow_operand(w, kind, s, p, v, actual);
 }
+
+static inline double reach_of(const struct operand_value *o, double unit, double least)
+{
+    double size = fabs(o->actual), reach = o->flags & PTX_SHADOW_LOST ? size * MARGIN_LOST : 0;
+    if (o->flags & PTX_SHADOW_INEXACT)
+        reach += MARGIN_ERRORS * fabs(o->actual - o->wide) + MARGIN_UNITS * (size * unit + least);
+    return reach;
+}
+#define REACH(T, o) reach_of(o, UNIT_##T, LEAST_##T)
+#define SLOT_F32(x) ((union slot){.u64 = bits32((float)(x))})
+#define SLOT_F64(x) ((union slot){.f64 = (x)})
 
 static inline uint32_t deeper(uint32_t a, uint32_t b)
 {
@@ -238,10 +303,11 @@ static inline __attribute__((always_inline)) void shadow_stored(struct worker *w
                                                                 const struct insn *in, enum mem_space space,
                                                                 uint64_t address, uint32_t bytes, uint32_t slot)
 {
-    const struct ptx_shadow_value *s = &t->numbers[t->base + slot];
-    bool kept = space == MEM_GLOBAL   ? device_entries(&w->cache[in->aux], address) != NULL
-                : space == MEM_SHARED ? b->shared_numbers || s->kind != PTX_SHADOW_NONE
-                : space == MEM_LOCAL  ? t->local_numbers || s->kind != PTX_SHADOW_NONE
+    const struct range_cache *cache = &w->cache[in->aux];
+    bool told = number_tag(&t->numbers[t->base + slot]) || number_tag(&t->numbers[t->base + in->a]) || t->taint;
+    bool kept = space == MEM_GLOBAL   ? cache->range && (cache->range->shadow || cache->range->tainted)
+                : space == MEM_SHARED ? b->shared_numbers || told
+                : space == MEM_LOCAL  ? t->local_numbers || told
                                       : true;
     if (kept)
         shadow_store(w, b, t, in, space, address, bytes, slot);

@@ -16,6 +16,13 @@ static bool grow_numbers(struct ptx_shadow_value **p, uint32_t old, uint32_t now
     return true;
 }
 
+/* Where and as what a thread runs is the device's choice. */
+static bool names_place(enum fill_kind kind)
+{
+    return kind == FILL_SMID || kind == FILL_NSMID || kind == FILL_WARPID || kind == FILL_NWARPID ||
+           kind == FILL_GRIDID;
+}
+
 /* Called when the frame's place on the stack is set and reserved. */
 bool shadow_enter(struct thread *t, const struct code *code)
 {
@@ -29,6 +36,9 @@ bool shadow_enter(struct thread *t, const struct code *code)
         t->number_slots = t->stack_slots;
     }
     memset(t->numbers + t->base, 0, code->slot_count * sizeof *t->numbers);
+    for (uint32_t i = 0; i < code->fill_count; i++)
+        if (names_place(code->fills[i].kind))
+            t->numbers[t->base + code->fills[i].slot].flags = PTX_SHADOW_TIMED;
     if (!t->local_numbers)
         return true;
     if (t->local_number_room < t->local_room) {
@@ -110,14 +120,20 @@ static bool is_half_kind(unsigned kind)
     return kind == PTX_SHADOW_F16 || kind == PTX_SHADOW_BF16;
 }
 
-/* An entry without a float: what was loaded is known by its first address, when floats are perturbed. */
+/* Entries without a float that fits: what was loaded is known by its first address, when floats are perturbed. The
+ * error of a float whose bits these are is lost. */
 static struct ptx_shadow_value without_float(const struct worker *w, const struct ptx_shadow_value *entry,
-                                             uint64_t address, bool device)
+                                             uint64_t address, uint32_t bytes, bool device)
 {
-    double from = entry ? entry->wide : 0;
-    if (from == STORED_EXACT || (from == 0 && !device) || (device && !w->launch->config->perturbation))
-        return NUMBER_MEMORY;
-    return (struct ptx_shadow_value){.wide = from != 0 ? from : (double)address, .kind = NUMBER_LOADED};
+    struct ptx_shadow_value r = NUMBER_MEMORY;
+    for (uint32_t i = 0; entry && i < (bytes + 1) / 2; i++)
+        r.flags |= shadow_plain_of(&entry[i]).flags;
+    double from = entry && entry->kind == PTX_SHADOW_NONE ? entry->wide : 0;
+    if (bytes == 1 || from == STORED_EXACT || (from == 0 && !device) || (device && !w->launch->config->perturbation) ||
+        (r.flags & PTX_SHADOW_LOST))
+        return r;
+    return (struct ptx_shadow_value){
+        .wide = from != 0 ? from : (double)address, .kind = NUMBER_LOADED, .flags = r.flags};
 }
 
 static struct ptx_shadow_value part_of(const struct worker *w, const struct ptx_shadow_value *entry, uint64_t address,
@@ -125,7 +141,12 @@ static struct ptx_shadow_value part_of(const struct worker *w, const struct ptx_
 {
     if (half ? is_half_kind(entry->kind) : entry->kind == PTX_SHADOW_F32)
         return *entry;
-    return without_float(w, entry->kind == PTX_SHADOW_NONE ? entry : NULL, address, device);
+    return without_float(w, entry, address, half ? 2 : 4, device);
+}
+
+static struct ptx_shadow_value pair_of(unsigned kind, const struct number_pair *p)
+{
+    return (struct ptx_shadow_value){.kind = kind & 0xf, .flags = p->low.flags | p->high.flags};
 }
 
 void shadow_take(const struct worker *w, const struct ptx_shadow_value *from, uint64_t address, uint32_t bytes,
@@ -135,21 +156,23 @@ void shadow_take(const struct worker *w, const struct ptx_shadow_value *from, ui
     if ((bytes == 8 && kind == PTX_SHADOW_F64) || (bytes == 4 && kind == PTX_SHADOW_F32) ||
         (bytes == 2 && is_half_kind(kind))) {
         *s = *from;
+        if (kind == PTX_SHADOW_F64)
+            *p = (struct number_pair){{.wide = from[1].kind == PTX_SHADOW_REST ? from[1].wide : 0}, NUMBER_PLAIN};
         return;
     }
     if (from && bytes == 4 && (is_half_kind(kind) || is_half_kind(from[1].kind))) {
-        *s = (struct ptx_shadow_value){.kind = NUMBER_PAIR16};
         *p = (struct number_pair){part_of(w, from, address, device, true),
                                   part_of(w, from + 1, address + 2, device, true)};
+        *s = pair_of(NUMBER_PAIR16, p);
         return;
     }
     if (from && bytes == 8 && (kind == PTX_SHADOW_F32 || from[2].kind == PTX_SHADOW_F32)) {
-        *s = (struct ptx_shadow_value){.kind = NUMBER_PAIR32};
         *p = (struct number_pair){part_of(w, from, address, device, false),
                                   part_of(w, from + 2, address + 4, device, false)};
+        *s = pair_of(NUMBER_PAIR32, p);
         return;
     }
-    *s = bytes == 1 ? NUMBER_MEMORY : without_float(w, kind == PTX_SHADOW_NONE ? from : NULL, address, device);
+    *s = without_float(w, from, address, bytes, device);
 }
 
 /* A store into the middle of an older value makes its entry void. */
@@ -165,65 +188,101 @@ static void clear_around(struct ptx_shadow_value *to, uint64_t address, uint32_t
                           : e->kind == PTX_SHADOW_NONE ? 0
                                                        : 2;
         if (covers > back)
-            *e = NUMBER_PLAIN;
+            *e = shadow_plain_of(e);
     }
 }
 
-static struct ptx_shadow_value plain_entry(const struct worker *w, bool device)
+/* Of bits without a float. */
+static struct ptx_shadow_value plain_entry(const struct worker *w, const struct ptx_shadow_value *s, bool device,
+                                           unsigned taint)
 {
-    return (struct ptx_shadow_value){.wide = device && w->launch->config->perturbation ? STORED_EXACT : 0};
+    struct ptx_shadow_value r = shadow_plain_of(s);
+    r.wide = device && w->launch->config->perturbation ? STORED_EXACT : 0;
+    r.flags |= taint;
+    return r;
 }
 
-static struct ptx_shadow_value entry_of(const struct worker *w, const struct ptx_shadow_value *s, bool device)
+static struct ptx_shadow_value entry_of(const struct worker *w, const struct ptx_shadow_value *s, bool device,
+                                        unsigned taint)
 {
-    if (s->kind == NUMBER_LOADED)
-        return (struct ptx_shadow_value){.wide = s->wide};
-    return s->kind == PTX_SHADOW_NONE ? plain_entry(w, device) : *s;
+    struct ptx_shadow_value r = s->kind == NUMBER_LOADED ? (struct ptx_shadow_value){.wide = s->wide, .flags = s->flags}
+                                : is_half_kind(s->kind)  ? *s
+                                                         : plain_entry(w, s, device, 0);
+    r.flags |= taint;
+    return r;
+}
+
+static uint32_t bytes_of_kind(unsigned kind)
+{
+    return kind == PTX_SHADOW_F64 ? 8 : kind == PTX_SHADOW_F32 ? 4 : is_half_kind(kind) ? 2 : 0;
+}
+
+/* The value itself, in its first entry; the others say that they belong to it. */
+static void put_float(struct ptx_shadow_value *to, uint32_t count, const struct ptx_shadow_value *s,
+                      const struct number_pair *p, unsigned taint)
+{
+    for (uint32_t i = 1; i < count; i++) {
+        to[i] = (struct ptx_shadow_value){.flags = s->flags | taint};
+        to[i].kind = s->kind == PTX_SHADOW_F64 ? PTX_SHADOW_REST : PTX_SHADOW_NONE;
+    }
+    to[0] = *s;
+    to[0].flags |= taint;
+    if (s->kind == PTX_SHADOW_F64)
+        to[1].wide = p->low.wide;
 }
 
 void shadow_put(const struct worker *w, struct ptx_shadow_value *to, uint64_t address, uint32_t bytes, bool device,
-                const struct ptx_shadow_value *s, const struct number_pair *p)
+                const struct ptx_shadow_value *s, const struct number_pair *p, unsigned taint)
 {
     uint32_t count = (bytes + 1) / 2;
-    for (uint32_t i = 0; i < count; i++)
-        to[i] = plain_entry(w, device);
-    switch (s->kind) {
-    case NUMBER_LOADED:
-        for (uint32_t i = 0; i < count; i++)
-            to[i] = (struct ptx_shadow_value){.wide = s->wide + 2 * i};
-        break;
-    case NUMBER_PAIR16:
-        to[0] = entry_of(w, &p->low, device);
-        if (bytes >= 4)
-            to[1] = entry_of(w, &p->high, device);
-        break;
-    case NUMBER_PAIR32:
-        if (bytes == 8) {
-            for (unsigned i = 0; i < 2; i++) {
-                struct ptx_shadow_value one = i ? p->high : p->low;
-                shadow_put(w, to + 2 * i, address + 4 * i, 4, device, &one, p);
-            }
+    if (bytes > 1 && bytes_of_kind(s->kind) == bytes) {
+        put_float(to, count, s, p, taint);
+        return;
+    }
+    if (s->kind == NUMBER_PAIR32 && bytes == 8) {
+        for (unsigned i = 0; i < 2; i++) {
+            struct ptx_shadow_value one = i ? p->high : p->low;
+            shadow_put(w, to + 2 * i, address + 4 * i, 4, device, &one, p, taint);
         }
-        break;
-    case PTX_SHADOW_F64:
-        if (bytes == 8)
-            to[0] = *s;
-        break;
-    case PTX_SHADOW_F32:
-        if (bytes == 4)
-            to[0] = *s;
-        break;
-    case PTX_SHADOW_F16:
-    case PTX_SHADOW_BF16:
-        if (bytes >= 2)
-            to[0] = *s;
-        break;
-    default:
-        break;
+        return;
+    }
+    if (bytes == 1) /* the other byte stays */
+        taint |= shadow_plain_of(&to[0]).flags;
+    for (uint32_t i = 0; i < count; i++)
+        to[i] = plain_entry(w, s, device, taint);
+    if (s->kind == NUMBER_LOADED && bytes > 1) {
+        for (uint32_t i = 0; i < count; i++)
+            to[i] = (struct ptx_shadow_value){.wide = s->wide + 2 * i, .flags = to[i].flags};
+    } else if (s->kind == NUMBER_PAIR16 && bytes > 1) {
+        to[0] = entry_of(w, &p->low, device, taint);
+        if (bytes >= 4)
+            to[1] = entry_of(w, &p->high, device, taint);
+        for (uint32_t i = 2; i < count; i++)
+            to[i] = plain_entry(w, &NUMBER_PLAIN, device, taint);
+    } else if (is_half_kind(s->kind) && bytes > 1) { /* made wider by zeros */
+        to[0] = entry_of(w, s, device, taint);
+        for (uint32_t i = 1; i < count; i++)
+            to[i] = plain_entry(w, &NUMBER_PLAIN, device, taint);
     }
 }
 
 /* ---- accesses ---- */
+
+/* Flags of a value that is stored. A float's error is lost unless all of the float is. */
+static unsigned told_of(const struct ptx_shadow_value *s, uint32_t bytes)
+{
+    bool whole = s->kind == NUMBER_PAIR16   ? bytes == 4
+                 : s->kind == NUMBER_PAIR32 ? bytes == 8
+                                            : bytes_of_kind(s->kind) == bytes || is_half_kind(s->kind);
+    return whole ? s->flags & FLAGS_SPREADING : shadow_plain_of(s).flags;
+}
+
+static void tell_taint(const struct range_cache *c, uint64_t address, uint32_t bytes, unsigned flags)
+{
+    const struct ptx_range *r = c->range;
+    if (r && r->tainted)
+        memset(r->tainted + (address - r->address), (int)flags, bytes);
+}
 
 void shadow_load(struct worker *w, struct block *b, struct thread *t, const struct insn *in, enum mem_space space,
                  uint64_t address, uint32_t bytes, uint32_t slot)
@@ -237,12 +296,15 @@ void shadow_store(struct worker *w, struct block *b, struct thread *t, const str
                   uint64_t address, uint32_t bytes, uint32_t slot)
 {
     const struct ptx_shadow_value *s = &t->numbers[t->base + slot];
+    unsigned taint = t->taint | (t->numbers[t->base + in->a].flags & FLAGS_CONTROL);
     space = real_space(space, &address);
-    struct ptx_shadow_value *to = entries(w, b, t, in, space, address, s->kind != PTX_SHADOW_NONE);
+    if (space == MEM_GLOBAL)
+        tell_taint(&w->cache[in->aux], address, bytes, told_of(s, bytes) | taint);
+    struct ptx_shadow_value *to = entries(w, b, t, in, space, address, number_tag(s) || taint);
     if (!to)
         return;
     clear_around(to, address, bytes, space == MEM_GLOBAL ? w->cache[in->aux].range->address : 0);
-    shadow_put(w, to, address, bytes, space == MEM_GLOBAL, s, &t->pairs[t->base + slot]);
+    shadow_put(w, to, address, bytes, space == MEM_GLOBAL, s, &t->pairs[t->base + slot], taint);
 }
 
 /* The operand of add.f32 and its kind, with the value that was in memory: the new entry. */
@@ -253,7 +315,9 @@ static struct ptx_shadow_value added(struct worker *w, struct block *b, struct t
     union slot none = {.u64 = 1};
     struct operand_value o[2] = {operand_value(w, kind, old, NULL, none, actual[0]),
                                  operand_value(w, kind, s, NULL, none, actual[1])};
-    struct ptx_shadow_value r = {o[0].wide + o[1].wide, 0, deeper(o[0].depth, o[1].depth), (uint8_t)kind};
+    struct ptx_shadow_value r = {o[0].wide + o[1].wide, 0, deeper(o[0].depth, o[1].depth), kind & 0xf,
+                                 (o[0].flags | o[1].flags) & 0xf};
+    r.flags |= r.wide != actual[2] ? PTX_SHADOW_INEXACT : 0;
     static const double bounds[] = {[PTX_SHADOW_F16] = BOUND_F16,
                                     [PTX_SHADOW_BF16] = BOUND_BF16,
                                     [PTX_SHADOW_F32] = BOUND_F32,
@@ -298,14 +362,16 @@ static void changed(struct worker *w, struct block *b, struct thread *t, const s
                                      widen_half((uint16_t)(z.u32 >> 16 * h), mod)};
             parts[h] = added(w, b, t, in, bf16 ? PTX_SHADOW_BF16 : PTX_SHADOW_F16, &from, &add, actual);
         }
-        *old = two ? (struct ptx_shadow_value){.kind = NUMBER_PAIR16} : parts[0];
-        if (two)
-            *old_pair = (struct number_pair){parts[0], parts[1]};
+        *old_pair = (struct number_pair){parts[0], parts[1]};
+        *old = two ? pair_of(NUMBER_PAIR16, old_pair) : parts[0];
     } else if (op == ATOM_EXCH || (after != before && after == operand)) {
         *old = *s;
         *old_pair = *p;
-    } else if (after != before) {
-        *old = NUMBER_PLAIN;
+    } else {
+        unsigned flags = shadow_plain_of(s).flags;
+        if (after != before)
+            *old = shadow_plain_of(old);
+        old->flags |= after != before ? flags : flags & FLAGS_CONTROL;
     }
 }
 
@@ -315,10 +381,10 @@ void shadow_atomic(struct worker *w, struct block *b, struct thread *t, const st
 {
     bool cas = (in->mod & 0xf) == ATOM_CAS;
     space = real_space(space, &address);
-    bool device = space == MEM_GLOBAL, is_float = t->numbers[t->base + (cas ? in->c : in->b)].kind != PTX_SHADOW_NONE;
-    unsigned type = in->mod >> 4 & 0xf;
-    is_float |= (in->mod & 0xf) == ATOM_ADD && type >= ATOM_F32 && type <= ATOM_BF16X2;
-    struct ptx_shadow_value *to = entries(w, b, t, in, space, address, is_float), old;
+    unsigned taint = t->taint | (t->numbers[t->base + in->a].flags & FLAGS_CONTROL), type = in->mod >> 4 & 0xf;
+    bool device = space == MEM_GLOBAL, told = number_tag(&t->numbers[t->base + (cas ? in->c : in->b)]) || taint;
+    told |= (in->mod & 0xf) == ATOM_ADD && type >= ATOM_F32 && type <= ATOM_BF16X2;
+    struct ptx_shadow_value *to = entries(w, b, t, in, space, address, told), old;
     struct number_pair old_pair = {NUMBER_PLAIN, NUMBER_PLAIN};
     shadow_take(w, to, address, bytes, device, &old, &old_pair);
     struct ptx_shadow_value now = old;
@@ -326,14 +392,18 @@ void shadow_atomic(struct worker *w, struct block *b, struct thread *t, const st
     changed(w, b, t, in, &now, &now_pair, cas ? swapped : operand, before, after, cas);
     if (to) {
         clear_around(to, address, bytes, device ? w->cache[in->aux].range->address : 0);
-        shadow_put(w, to, address, bytes, device, &now, &now_pair);
+        shadow_put(w, to, address, bytes, device, &now, &now_pair, taint);
     }
+    if (device)
+        tell_taint(&w->cache[in->aux], address, bytes, told_of(&now, bytes) | taint);
+    if (!(in->mod & ATOM_NO_RESULT) && shadow_contended(w, b, t, space, address))
+        old.flags |= PTX_SHADOW_TIMED;
     t->numbers[t->base + in->d] = old;
     t->pairs[t->base + in->d] = old_pair;
 }
 
-void shadow_copy(struct worker *w, struct block *b, const struct insn *in, uint64_t to, uint64_t from, uint32_t bytes,
-                 uint32_t given)
+void shadow_copy(struct worker *w, struct block *b, const struct thread *t, const struct insn *in, uint64_t to,
+                 uint64_t from, uint32_t bytes, uint32_t given)
 {
     to &= UINT32_MAX;
     const struct ptx_range *r = NULL;
@@ -342,7 +412,7 @@ void shadow_copy(struct worker *w, struct block *b, const struct insn *in, uint6
         r = range_find(w->launch, from, &number);
     const struct ptx_shadow_value *source = r && r->shadow ? r->shadow + (from - r->address) / 2 : NULL;
     struct ptx_shadow_value *target =
-        entries(w, b, NULL, in, MEM_SHARED, to, source || w->launch->config->perturbation);
+        entries(w, b, NULL, in, MEM_SHARED, to, source || t->taint || w->launch->config->perturbation);
     if (!target)
         return;
     clear_around(target, to, bytes, 0);
@@ -350,6 +420,7 @@ void shadow_copy(struct worker *w, struct block *b, const struct insn *in, uint6
         struct ptx_shadow_value e = i >= (given + 1) / 2 ? NUMBER_PLAIN : source ? source[i] : NUMBER_PLAIN;
         if (i < (given + 1) / 2 && e.kind == PTX_SHADOW_NONE && e.wide == 0 && w->launch->config->perturbation)
             e.wide = (double)(from + 2 * i);
+        e.flags |= t->taint;
         target[i] = e;
     }
 }
@@ -365,9 +436,9 @@ void shadow_pass(struct thread *t, uint32_t from_base, uint32_t from_local, cons
         t->pairs[to_base + to->at] = t->pairs[from_base + from->at];
     } else if (from->slot) {
         const struct ptx_shadow_value *s = &t->numbers[from_base + from->at];
-        entry = local_entries(t, (uint64_t)to_local + to->at, s->kind != PTX_SHADOW_NONE);
+        entry = local_entries(t, (uint64_t)to_local + to->at, number_tag(s) != 0);
         if (entry && bytes <= 8)
-            shadow_put(NULL, entry, 0, bytes, false, s, &t->pairs[from_base + from->at]);
+            shadow_put(NULL, entry, 0, bytes, false, s, &t->pairs[from_base + from->at], 0);
     } else if (to->slot) {
         entry = local_entries(t, (uint64_t)from_local + from->at, false);
         t->numbers[to_base + to->at] = NUMBER_PLAIN;

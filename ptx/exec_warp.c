@@ -29,6 +29,25 @@ static void set(struct thread *t, uint32_t slot, uint64_t value)
     thread_set(t, slot, value);
 }
 
+/* Shadow mode: the results of all come from the operands of all, so what these depend on, and whether a lane is here in
+ * time, goes to each. */
+static unsigned taint_of(const struct meeting *m)
+{
+    unsigned flags = 0;
+    for (uint32_t i = 0; i < WARP; i++)
+        if (m->lanes[i] && m->lanes[i]->numbers)
+            flags |= m->lanes[i]->taint |
+                     shadow_plain_of(&m->lanes[i]->numbers[m->lanes[i]->base + instruction(m->lanes[i])->a]).flags;
+    return flags;
+}
+
+static void set_tainted(struct thread *t, uint32_t slot, uint64_t value, unsigned flags)
+{
+    set(t, slot, value);
+    if (t->numbers)
+        t->numbers[t->base + slot].flags = flags & FLAGS_SPREADING;
+}
+
 /* shfl.sync d|p, a, b, c: the PTX ISA's pseudocode, with c = segment mask << 8 | clamp. */
 static void do_shfl(struct meeting *m)
 {
@@ -46,6 +65,7 @@ static void do_shfl(struct meeting *m)
         if (m->lanes[i]->numbers) {
             numbers[i] = m->lanes[i]->numbers[m->lanes[i]->base + in->a];
             pairs[i] = m->lanes[i]->pairs[m->lanes[i]->base + in->a];
+            numbers[i].flags |= m->lanes[i]->taint;
         }
     }
     for (uint32_t lane = 0; lane < WARP; lane++) {
@@ -84,7 +104,9 @@ static void do_shfl(struct meeting *m)
         if (t->shadow)
             t->shadow[t->base + in->d] = shadows[from];
         if (t->numbers) {
+            unsigned taint = t->numbers[t->base + in->b].flags & FLAGS_CONTROL; /* of the lane's number */
             t->numbers[t->base + in->d] = numbers[from];
+            t->numbers[t->base + in->d].flags |= taint;
             t->pairs[t->base + in->d] = pairs[from];
         }
         set(t, extra, valid);
@@ -94,6 +116,7 @@ static void do_shfl(struct meeting *m)
 static void do_vote(struct meeting *m)
 {
     uint32_t ballot = 0;
+    unsigned taint = taint_of(m) & FLAGS_CONTROL;
     for (uint32_t i = 0; i < WARP; i++)
         if (m->lanes[i] && slots(m->lanes[i])[instruction(m->lanes[i])->a].u32)
             ballot |= 1u << i;
@@ -105,13 +128,14 @@ static void do_vote(struct meeting *m)
                           : in->mod == VOTE_ANY ? ballot != 0
                           : in->mod == VOTE_UNI ? ballot == 0 || ballot == m->mask
                                                 : ballot;
-        set(m->lanes[i], in->d, result);
+        set_tainted(m->lanes[i], in->d, result, taint);
     }
 }
 
 static void do_match(struct meeting *m)
 {
     uint64_t values[WARP] = {0};
+    unsigned taint = taint_of(m);
     for (uint32_t i = 0; i < WARP; i++)
         if (m->lanes[i]) {
             const struct insn *in = instruction(m->lanes[i]);
@@ -126,17 +150,17 @@ static void do_match(struct meeting *m)
                 same |= 1u << k;
         const struct insn *in = instruction(m->lanes[i]);
         if (in->mod & 1) {
-            set(m->lanes[i], in->d, same == m->mask ? m->mask : 0);
-            set(m->lanes[i], m->lanes[i]->code->extra[in->imm], same == m->mask);
+            set_tainted(m->lanes[i], in->d, same == m->mask ? m->mask : 0, taint);
+            set_tainted(m->lanes[i], m->lanes[i]->code->extra[in->imm], same == m->mask, taint);
         } else {
-            set(m->lanes[i], in->d, same);
+            set_tainted(m->lanes[i], in->d, same, taint);
         }
     }
 }
 
 static void do_redux(struct meeting *m)
 {
-    unsigned op = m->in->mod & 0xf;
+    unsigned op = m->in->mod & 0xf, taint = taint_of(m);
     bool is_signed = m->in->mod & 16, first = true;
     uint32_t r = 0;
     for (uint32_t i = 0; i < WARP; i++) {
@@ -170,7 +194,7 @@ static void do_redux(struct meeting *m)
     }
     for (uint32_t i = 0; i < WARP; i++)
         if (m->lanes[i])
-            set(m->lanes[i], instruction(m->lanes[i])->d, r);
+            set_tainted(m->lanes[i], instruction(m->lanes[i])->d, r, taint);
 }
 
 static void do_elect(struct meeting *m)

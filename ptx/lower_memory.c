@@ -324,7 +324,7 @@ static unsigned atom_type(struct lower *l, unsigned op)
     lower_refuse(l, "this operation does not go with its type here");
 }
 
-static void emit_atom(struct lower *l, uint32_t d, uint32_t first)
+static struct insn *emit_atom(struct lower *l, uint32_t d, uint32_t first)
 {
     if (l->m.type_count != 1 || !has(l, M(OPER)))
         lower_refuse(l, "expected an operation and a type");
@@ -345,10 +345,12 @@ static void emit_atom(struct lower *l, uint32_t d, uint32_t first)
         c = source(l, first + 2, l->type);
     else if (operand_at(l, first + 2))
         lower_refuse(l, "the form with a vector or a third operand is not known here");
-    emit(l, OP_ATOM, op | type << 4 | (unsigned)a.space << 8 | (order_mod(l) & (MOD_ACQUIRE | MOD_RELEASE)), d, a.base,
-         b, c)
-        ->imm = (uint64_t)a.offset;
+    struct insn *in =
+        emit(l, OP_ATOM, op | type << 4 | (unsigned)a.space << 8 | (order_mod(l) & (MOD_ACQUIRE | MOD_RELEASE)), d,
+             a.base, b, c);
+    in->imm = (uint64_t)a.offset;
     number_access(l);
+    return in;
 }
 
 void lower_atom(struct lower *l)
@@ -360,7 +362,7 @@ void lower_atom(struct lower *l)
 
 void lower_red(struct lower *l)
 {
-    emit_atom(l, temporary(l), 0);
+    emit_atom(l, temporary(l), 0)->mod |= ATOM_NO_RESULT;
 }
 
 void lower_fence(struct lower *l)

@@ -131,21 +131,40 @@ struct ptx_range {
      * floating-point store, cleared to kind NONE by any other. A load takes the entry when its kind fits, else the
      * loaded value itself. */
     struct ptx_shadow_value *shadow;
+    /* Shadow mode, out: NULL, or one byte per byte, `bytes` long, zeroed by the caller: enum ptx_shadow_flags (LOST,
+     * DECIDED, TIMED) of what was stored there last. They travel through memory that has `shadow`. */
+    uint8_t *tainted;
     const uint8_t
         *valid; /* in, checked mode: bytes that were ever written before this launch; others are uninitialised */
 };
 
 /* Shadow mode: what is known of one stored value beside its bits. `wide` is the value that the same control flow gives
  * when every floating-point operation is done in fp64 on the operands' shadows. */
-enum ptx_shadow_kind { PTX_SHADOW_NONE, PTX_SHADOW_F16, PTX_SHADOW_BF16, PTX_SHADOW_F32, PTX_SHADOW_F64 };
+enum ptx_shadow_kind {
+    PTX_SHADOW_NONE,
+    PTX_SHADOW_F16,
+    PTX_SHADOW_BF16,
+    PTX_SHADOW_F32,
+    PTX_SHADOW_F64,
+    PTX_SHADOW_REST, /* a later entry of a double */
+};
+/* What else is known of a value, and, but for INEXACT, of an integer, too. docs/shadow.md says how they spread. */
+enum ptx_shadow_flags {
+    PTX_SHADOW_INEXACT = 1, /* some operation behind it was rounded */
+    PTX_SHADOW_LOST = 2,    /* made of the bits of a rounded float in a way that is not followed: `wide` is at fault */
+    PTX_SHADOW_DECIDED = 4, /* another way of rounding might have taken another decision, and given any other value */
+    PTX_SHADOW_TIMED = 8,   /* depends on clocks, on the place in the device, or on what an atomic found */
+};
 struct ptx_shadow_value {
     double wide;
     uint32_t origin; /* PTX line of the instruction that contributed most of the present error, or that made the NaN; 0:
                         none */
     uint32_t depth : 24; /* floating-point operations on the longest path from an input, saturating */
-    uint32_t kind : 8;   /* enum ptx_shadow_kind of the value whose first byte is here; NONE: the bits are all there is
+    uint32_t kind : 4;   /* enum ptx_shadow_kind of the value whose first byte is here; NONE: the bits are all there is
                             to know, `wide` means nothing outside the executor */
+    uint32_t flags : 4;  /* enum ptx_shadow_flags */
 };
+_Static_assert(sizeof(struct ptx_shadow_value) == 16, "entries are written to memory by callers");
 
 /* ---- textures and surfaces: docs/textures.md ---- */
 
@@ -250,14 +269,16 @@ enum ptx_number_kind {
     PTX_NUMBER_NAN,       /* a NaN from operands none of which is NaN */
     PTX_NUMBER_INF,       /* an infinity from finite operands */
     PTX_NUMBER_AMPLIFIED, /* the result's relative error is far above its operands': cancellation */
+    PTX_NUMBER_DECIDED,   /* a comparison, or a conversion to an integer, nearer than its operands' errors */
 };
 struct ptx_number_event { /* one per (kind, instruction); ordered by (ptx_line, kind) */
     enum ptx_number_kind kind;
     struct ptx_access access; /* the first time; write and atomic mean nothing */
     uint32_t operand_count;
-    double operands[3], operands_wide[3]; /* the first time; for AMPLIFIED the worst time */
-    double result, result_wide;
-    double error_in, error_out; /* AMPLIFIED: relative errors of the worst operand and of the result, the worst time */
+    double operands[3], operands_wide[3]; /* the first time; for AMPLIFIED and DECIDED the worst time */
+    double result, result_wide;           /* DECIDED: the distance to the other outcome, and what the errors may be */
+    double error_in, error_out; /* AMPLIFIED: relative errors of the worst operand and of the result, the worst time;
+                                   DECIDED: error_out is 1 - result / result_wide */
     uint64_t count;
 };
 

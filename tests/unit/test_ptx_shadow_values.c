@@ -297,8 +297,8 @@ static void test_entries_of_an_earlier_launch(void **state)
     struct kit k;
     shadow_start(&k, "add.f32 %f0, %f1, %f2;");
     x[0] = y[0] = 1;
-    in_shadow[0][0] = (struct ptx_shadow_value){1.5, 77, 12, PTX_SHADOW_F32};
-    in_shadow[1][0] = (struct ptx_shadow_value){9, 0, 1, PTX_SHADOW_F16}; /* does not fit: not taken */
+    in_shadow[0][0] = (struct ptx_shadow_value){1.5, 77, 12, PTX_SHADOW_F32, 0};
+    in_shadow[1][0] = (struct ptx_shadow_value){9, 0, 1, PTX_SHADOW_F16, 0}; /* does not fit: not taken */
     shadow_run(&k, 1);
     assert_true(out_shadow[0].wide == 2.5);
     assert_int_equal(out_shadow[0].origin, 77);

@@ -242,6 +242,14 @@ static inline void thread_set(struct thread *t, uint32_t slot, uint64_t value)
         t->numbers[t->base + slot] = (struct ptx_shadow_value){0};
 }
 
+/* Where addresses have 32 bits, base and offset of `[%r1-4]` are added modulo 2^32: nvcc has bases that are negative
+ * before the offset comes to them. */
+static inline uint64_t narrow_address(enum mem_space space, uint64_t address)
+{
+    bool narrow = space == MEM_SHARED || space == MEM_LOCAL || space == MEM_PARAM;
+    return narrow && (address + (UINT64_C(1) << 31)) >> 33 == 0 ? (uint32_t)address : address;
+}
+
 static inline bool launch_stopped(const struct launch *l)
 {
     return atomic_load_explicit(&l->status, memory_order_relaxed) != STATUS_OK;

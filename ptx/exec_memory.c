@@ -165,6 +165,7 @@ uint8_t *space_find(struct worker *w, struct block *b, struct thread *t, const s
                     : space == MEM_LOCAL ? t->local_top
                                          : w->launch->entry->function->param_bytes;
     enum ptx_fault_kind kind = PTX_FAULT_NONE;
+    address = narrow_address(space, address);
     if (address >= room || bytes > room - address)
         kind = PTX_FAULT_OUT_OF_BOUNDS;
     else if (address & (bytes - 1))
@@ -180,7 +181,7 @@ uint8_t *space_find(struct worker *w, struct block *b, struct thread *t, const s
                                       : PTX_SPACE_PARAM,
         .address = address,
         .bytes = bytes,
-        .offset = (int64_t)address,
+        .offset = address >> 32 ? (int64_t)address : (int32_t)address,
     };
     f.access.write = write;
     f.access.atomic = atomic;

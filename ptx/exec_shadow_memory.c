@@ -83,8 +83,10 @@ static enum mem_space real_space(enum mem_space space, uint64_t *address)
 {
     if (space == MEM_CONST)
         return MEM_GLOBAL;
-    if (space != MEM_GENERIC)
+    if (space != MEM_GENERIC) {
+        *address = narrow_address(space, *address);
         return space;
+    }
     uint64_t window = *address >> 32;
     space = window == PTX_SHARED_WINDOW >> 32  ? MEM_SHARED
             : window == PTX_LOCAL_WINDOW >> 32 ? MEM_LOCAL

@@ -395,7 +395,7 @@ void lower_cp(struct lower *l)
     struct address to = lower_address(l, dst, SPACE_SHARED), from = lower_address(l, src, SPACE_GLOBAL);
     uint32_t a = temporary(l), b = temporary(l);
     uint32_t bytes = given ? source_operand(l, given, TYPE_U32) : constant(l, size->value);
-    emit(l, OP_ADD_64, 0, a, to.base, constant(l, (uint64_t)to.offset), 0);
+    emit(l, OP_ADD_32, 0, a, to.base, constant(l, (uint32_t)to.offset), 0);
     emit(l, OP_ADD_64, 0, b, from.base, constant(l, (uint64_t)from.offset), 0);
     emit(l, OP_CP_ASYNC, (unsigned)size->value, 0, a, b, bytes);
     number_access(l);

@@ -423,6 +423,27 @@ static void test_newer_targets(void **state)
     kit_free(k);
 }
 
+static void test_negative_bases(void **state)
+{
+    for (int mode = 0; mode < 3; mode++) {
+        struct kit *k = start("handmade.ptx");
+        k->launch.checked = mode == 1;
+        k->launch.shadow = mode == 2;
+        out[0] = 77;
+        ok(k, "negative_base", 1, 1);
+        static const int expected[] = {11, 0, 12, 13, 14, 77, 15};
+        for (int i = 0; i < 7; i++)
+            assert_int_equal(out[i], expected[i]);
+        if (mode < 2) {
+            assert_int_equal(kit_run(k, "negative_base_bad", 1, 1), mode == 0 ? STATUS_FAULT : STATUS_OK);
+            assert_int_equal(k->result.fault_count, 1);
+            assert_int_equal(k->result.faults[0].kind, PTX_FAULT_OUT_OF_BOUNDS);
+            assert_int_equal(k->result.faults[0].offset, -4);
+        }
+        kit_free(k);
+    }
+}
+
 static void test_reserved_shared(void **state)
 {
     struct kit *k = start("handmade.ptx");
@@ -496,6 +517,7 @@ int main(void)
         cmocka_unit_test(test_vectors),
         cmocka_unit_test(test_guards),
         cmocka_unit_test(test_newer_targets),
+        cmocka_unit_test(test_negative_bases),
         cmocka_unit_test(test_reserved_shared),
         cmocka_unit_test(test_clocks),
         cmocka_unit_test(test_counts),

@@ -1,6 +1,7 @@
-/* float_rounded.c - operations under a directed rounding mode of the processor. Operands and results go through
+/* float_rounded.c - double precision under a directed rounding mode of the processor. Operands and results go through
  * volatile objects, since gcc may otherwise move arithmetic across fesetround(). */
 #include <fenv.h>
+#include <math.h>
 #include "ptx/arith.h"
 
 static int enter(int mode)
@@ -18,20 +19,6 @@ static int enter(int mode)
     int old = enter(mode);                                                                                             \
     volatile type result = expression;                                                                                 \
     fesetround(old)
-
-float div_rounded32(float a, float b, int mode)
-{
-    volatile float x = a, y = b;
-    ROUNDED(mode, float, x / y);
-    return canonical32(result);
-}
-
-float sqrt_rounded32(float a, int mode)
-{
-    volatile float x = a;
-    ROUNDED(mode, float, sqrtf(x));
-    return canonical32(result);
-}
 
 double add_rounded64(double a, double b, int mode)
 {
@@ -66,34 +53,4 @@ double sqrt_rounded64(double a, int mode)
     volatile double x = a;
     ROUNDED(mode, double, sqrt(x));
     return canonical64(result);
-}
-
-float s64_to_float(int64_t a, int mode)
-{
-    volatile int64_t x = a;
-    ROUNDED(mode, float, (float)x);
-    return result;
-}
-
-/* gcc converts large unsigned numbers through a halved signed one with a sticky bit, which is right in every direction.
- */
-float u64_to_float(uint64_t a, int mode)
-{
-    volatile uint64_t x = a;
-    ROUNDED(mode, float, (float)x);
-    return result;
-}
-
-double s64_to_double(int64_t a, int mode)
-{
-    volatile int64_t x = a;
-    ROUNDED(mode, double, (double)x);
-    return result;
-}
-
-double u64_to_double(uint64_t a, int mode)
-{
-    volatile uint64_t x = a;
-    ROUNDED(mode, double, (double)x);
-    return result;
 }

@@ -14,7 +14,7 @@ static inline double round_integral(double x, int mode)
 {
     double size = __builtin_fabs(x), nearest = (size + 0x1p52) - 0x1p52, quiet = x + 0.0;
     uint64_t sign = bits64(x) & UINT64_C(1) << 63, negative = sign_mask64(sign), one = bits64(1.0);
-    struct rounding_masks d = rounding_of(mode);
+    struct rounding_masks d = rounding_masks(mode);
     uint64_t outwards = (d.down & negative) | (d.up & ~negative), inwards = ~(d.even | outwards);
     double down = float64(inwards & (nearest > size ? one : 0)), up = float64(outwards & (nearest < size ? one : 0));
     double rounded = float64(bits64(nearest - down + up) | sign);
@@ -25,7 +25,7 @@ static inline float round_integral32(float x, int mode)
 {
     float size = __builtin_fabsf(x), nearest = (size + 0x1p23f) - 0x1p23f;
     uint32_t sign = bits32(x) & 0x80000000, negative = sign_mask32(sign), one = bits32(1.0f);
-    struct rounding_masks d = rounding_of(mode);
+    struct rounding_masks d = rounding_masks(mode);
     uint32_t outwards = ((uint32_t)d.down & negative) | ((uint32_t)d.up & ~negative),
              inwards = ~((uint32_t)d.even | outwards);
     float down = float32(inwards & (nearest > size ? one : 0)), up = float32(outwards & (nearest < size ? one : 0));
@@ -117,7 +117,7 @@ static inline float u64_to_float(uint64_t a, int mode)
 static inline double rounded_sum64(double high, double low, int mode)
 {
     double sum = high + low, lost = low - (sum - high);
-    struct rounding_masks d = rounding_of(mode);
+    struct rounding_masks d = rounding_masks(mode);
     uint64_t bits = bits64(sum), negative = sign_mask64(bits), towards = sign_mask64(bits ^ bits64(lost));
     uint64_t outwards = (d.down & negative) | (d.up & ~negative), inwards = ~(d.even | outwards);
     uint64_t too_far = inwards & towards & 1, too_near = outwards & ~towards & 1;

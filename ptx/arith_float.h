@@ -129,7 +129,7 @@ struct rounding_masks {
     uint64_t even, away, down, up;
 };
 
-static inline struct rounding_masks rounding_of(int mode)
+static inline struct rounding_masks rounding_masks(int mode)
 {
     enum { EVEN = 1 << ROUND_RN | 1 << ROUND_NONE, AWAY = 1 << ROUND_RNA, DOWN = 1 << ROUND_RM, UP = 1 << ROUND_RP };
     unsigned m = (unsigned)mode;
@@ -140,7 +140,7 @@ static inline struct rounding_masks rounding_of(int mode)
  * gives the canonical NaN (all ones but the sign). A carry of the mantissa runs into the exponent, as it should. */
 static inline uint32_t encode_narrow(double x, unsigned mbits, unsigned ebits, int mode)
 {
-    struct rounding_masks d = rounding_of(mode);
+    struct rounding_masks d = rounding_masks(mode);
     uint64_t bits = bits64(x), negative = sign_mask64(bits), magnitude = bits & INT64_MAX, field = magnitude >> 52;
     uint64_t infinity = ((UINT64_C(1) << ebits) - 1) << mbits, nan = infinity | ((UINT64_C(1) << mbits) - 1);
     uint64_t mantissa = (magnitude & ((UINT64_C(1) << 52) - 1)) | (field ? UINT64_C(1) << 52 : 0);
@@ -162,7 +162,7 @@ static inline uint32_t encode_narrow(double x, unsigned mbits, unsigned ebits, i
 /* The same from single precision, in 32 bits; mbits at most 22. A bias is added before bits are cut off. */
 static inline uint32_t encode_narrow32(float x, unsigned mbits, unsigned ebits, int mode)
 {
-    struct rounding_masks d = rounding_of(mode);
+    struct rounding_masks d = rounding_masks(mode);
     uint32_t bits = bits32(x), negative = sign_mask32(bits), magnitude = bits & INT32_MAX, field = magnitude >> 23;
     uint32_t infinity = ((1u << ebits) - 1) << mbits, nan = infinity | ((1u << mbits) - 1);
     uint32_t mantissa = (magnitude & ((1u << 23) - 1)) | (field ? 1u << 23 : 0);

@@ -28,7 +28,7 @@ enum rounding { ROUND_NONE, ROUND_RN, ROUND_RZ, ROUND_RM, ROUND_RP, ROUND_RNA };
 /* mod of float-to-integer conversions: rounding, width of the destination as log2 of bytes, signed. */
 enum { INT_WIDTH_SHIFT = 3, INT_SIGNED = 1 << 5 };
 /* mod of half-precision operations */
-enum { HALF_BF16 = 1, HALF_RELU = 2, HALF_NAN = 4 };
+enum { HALF_BF16 = 1, HALF_RELU = 2, HALF_NAN = 4, HALF_XORSIGN = 8 };
 /* mod of conversions to half precision: rounding, and: */
 enum { NARROW_RELU = 8, NARROW_SATFINITE = 16 };
 enum { DOT_A_SIGNED = 1, DOT_B_SIGNED = 2, DOT_HIGH = 4 };
@@ -102,5 +102,7 @@ static inline uint64_t sign_mask64(uint64_t a)
 #include "ptx/arith_convert.h"
 
 #include "ptx/arith_approx.h"
+
+#include "ptx/arith_packed.h"
 
 #endif

@@ -168,6 +168,7 @@ static inline uint32_t exp2_half(uint32_t a, unsigned mod)
 {
     double x = widen_half(a, mod);
     uint32_t r = narrow_half(exp2_core(x), mod);
+    r = mod & HALF_BF16 && (r & 0x7f80) == 0 ? 0 : r; /* .ftz, which is always there */
     return x != x ? 0x7fff : r;
 }
 

@@ -110,12 +110,15 @@ static inline int32_t half_order(uint32_t h)
 static inline uint32_t pick_half(uint32_t a, uint32_t b, unsigned mod, bool min)
 {
     uint32_t infinity = mod & HALF_BF16 ? 0x7f80 : 0x7c00, propagates = bit_mask32(mod, 2);
+    uint32_t xorsign = bit_mask32(mod, 3), sign = (a ^ b) & 0x8000 & xorsign;
+    a &= ~(xorsign & 0x8000);
+    b &= ~(xorsign & 0x8000);
     uint32_t a_nan = mask32((a & 0x7fff) > infinity), b_nan = mask32((b & 0x7fff) > infinity);
     int32_t x = half_order(a), y = half_order(b);
     uint32_t less = x < y ? a : b, more = x > y ? a : b, picked = min ? less : more;
     picked = pick_bits(b_nan, a, picked);
     picked = pick_bits(a_nan, b, picked);
-    return (a_nan & b_nan) | (propagates & (a_nan | b_nan)) ? 0x7fff : picked;
+    return (a_nan & b_nan) | (propagates & (a_nan | b_nan)) ? 0x7fff : picked | sign;
 }
 
 static inline uint32_t min_half(uint32_t a, uint32_t b, unsigned mod)

@@ -345,18 +345,4 @@ static inline uint32_t dot2(uint32_t a, uint32_t b, uint32_t c, unsigned mod)
     return c;
 }
 
-/* mod: bit 0 and 1 as DOT_*, bit 2: add the four differences to c, else they are the bytes of the result. */
-static inline uint32_t abs_diff4(uint32_t a, uint32_t b, uint32_t c, unsigned mod)
-{
-    int32_t kept_a = mod & DOT_A_SIGNED ? -1 : 0xff, kept_b = mod & DOT_B_SIGNED ? -1 : 0xff;
-    uint32_t bytes = 0;
-    for (unsigned i = 0; i < 4; i++) {
-        int32_t d = byte_of(a, i, kept_a) - byte_of(b, i, kept_b);
-        uint32_t magnitude = (uint32_t)(d < 0 ? -d : d);
-        bytes |= (magnitude & 0xff) << (8 * i);
-        c += magnitude;
-    }
-    return mod & 4 ? c : bytes;
-}
-
 #endif

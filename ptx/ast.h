@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include "ptx/reader.h"
 
-/* Fundamental types: name, bits, kind (b bits, u unsigned, s signed, f float, p predicate). */
+/* Fundamental types: name, bits, kind (b bits, u unsigned, s signed, f float, p predicate, x packed). */
 #define TYPE_LIST(X)                                                                                                   \
     X(B8, "b8", 8, 'b')                                                                                                \
     X(B16, "b16", 16, 'b')                                                                                             \
@@ -28,6 +28,13 @@
     X(BF16X2, "bf16x2", 32, 'f')                                                                                       \
     X(F32, "f32", 32, 'f')                                                                                             \
     X(F64, "f64", 64, 'f')                                                                                             \
+    X(U16X2, "u16x2", 32, 'x')                                                                                         \
+    X(S16X2, "s16x2", 32, 'x')                                                                                         \
+    X(E4M3X2, "e4m3x2", 16, 'x')                                                                                       \
+    X(E5M2X2, "e5m2x2", 16, 'x')                                                                                       \
+    X(E2M3X2, "e2m3x2", 16, 'x')                                                                                       \
+    X(E3M2X2, "e3m2x2", 16, 'x')                                                                                       \
+    X(E2M1X2, "e2m1x2", 8, 'x')                                                                                        \
     X(PRED, "pred", 1, 'p')                                                                                            \
     X(TEXREF, "texref", 64, 'o')                                                                                       \
     X(SAMPLERREF, "samplerref", 64, 'o')                                                                               \
@@ -115,8 +122,10 @@ enum operand_kind {
 };
 struct operand {
     enum operand_kind kind;
-    bool negated;   /* !p */
-    char component; /* x y z w of %tid.x or of a vector register; 0 */
+    bool negated;                /* !p */
+    bool minus;                  /* -r, of vmad */
+    char component;              /* x y z w of %tid.x or of a vector register; 0 */
+    const struct name *selector; /* h1, b3210: parts of a register, of video instructions; NULL */
     struct place at;
     const struct name *name;
     uint64_t value; /* literal bits, or the offset of an address or of `name + 4` */

@@ -294,7 +294,7 @@ static double half_wide(unsigned op, unsigned mod, double a, double b, double c)
     }
 }
 
-static struct operand_value half_picked(unsigned op, const struct operand_value o[3], double r)
+static struct operand_value half_picked(unsigned op, unsigned mod, const struct operand_value o[3], double r)
 {
     const double xa = o[0].actual, xb = o[1].actual;
     struct operand_value picked = {0};
@@ -326,7 +326,7 @@ static struct ptx_shadow_value half_result(struct worker *w, struct block *b, st
     }
     struct ptx_shadow_value r = {.depth = deeper(deepest, 0), .kind = kind, .flags = flags & 0xf};
     if (m.pick) {
-        struct operand_value picked = half_picked(in->op, o, actual);
+        struct operand_value picked = half_picked(in->op, in->mod, o, actual);
         r.wide = picked.wide;
         r.origin = picked.origin;
         return r;

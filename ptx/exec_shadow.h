@@ -172,6 +172,17 @@ static inline double clamp_relu(double x, unsigned mod)
     return (mod & HALF_RELU) && x < 0 ? 0.0 : x;
 }
 
+/* min and max of halves, with .xorsign.abs too: whether the result is operand x, and the result's wide value. */
+static inline bool half_is(double r, double x, unsigned mod)
+{
+    return mod & HALF_XORSIGN ? fabs(r) == fabs(x) : r == x;
+}
+
+static inline double half_signed(double x, double r, unsigned mod)
+{
+    return mod & HALF_XORSIGN ? copysign(x, r) : x;
+}
+
 /* cvt.relu and .satfinite; what was saturated follows the actual value. */
 static inline double clamp_narrow(double x, double r, unsigned mod)
 {

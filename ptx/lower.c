@@ -260,6 +260,14 @@ unsigned register_bits(struct lower *l, const struct operand *o)
     return s && s->kind == SYMBOL_REGISTER ? type_info[s->type].bits : 0;
 }
 
+static void check_whole(struct lower *l, const struct operand *o)
+{
+    if (o->selector || o->minus)
+        reader_fail(l->reader, STATUS_BAD_INPUT, o->at,
+                    "expected a whole register: `%s%s%s%s` is for video instructions", o->minus ? "-" : "",
+                    o->name->text, o->selector ? "." : "", o->selector ? o->selector->text : "");
+}
+
 /* A register must have the width of the instruction's type; kinds (b, u, s, f) mix freely, as nvcc's output does. */
 static void check_width(struct lower *l, const struct operand *o, const struct symbol *s, enum type type)
 {
@@ -355,6 +363,7 @@ uint32_t source_operand(struct lower *l, const struct operand *o, enum type type
     }
     uint32_t index;
     const struct symbol *s = find_symbol(l, o, &index);
+    check_whole(l, o);
     if (!s) {
         const struct special *special = find_special(o->name);
         if (!special)
@@ -395,6 +404,7 @@ uint32_t destination_operand(struct lower *l, const struct operand *o, enum type
     const struct symbol *s = o->kind == OPERAND_NAME ? find_symbol(l, o, &index) : NULL;
     if (!s || s->kind != SYMBOL_REGISTER)
         reader_fail(l->reader, STATUS_BAD_INPUT, o->at, "expected a destination register");
+    check_whole(l, o);
     check_width(l, o, s, type);
     return register_slot(l, s, index, component_of(l, o, s));
 }
@@ -516,7 +526,7 @@ static void read_modifiers(struct lower *l)
         }
         uint64_t bit = UINT64_C(1) << modifiers[k].class;
         /* cp.async.ca.shared.global names two spaces; caches and scopes may repeat. */
-        bool repeats = bit & (M(CACHE) | M(SPACE) | M(SCOPE) | M(MATRIX) | M(TF32) | M(TEXTURE));
+        bool repeats = bit & (M(CACHE) | M(SPACE) | M(SCOPE) | M(MATRIX) | M(TF32) | M(TEXTURE) | M(SUBBYTE));
         if ((m->set & bit) && !repeats) {
             snprintf(why, sizeof why, "modifier `.%.40s` does not go with another of its kind", word);
             lower_refuse(l, why);

@@ -41,7 +41,8 @@ enum { BAR_MODE_SYNC, BAR_MODE_ARRIVE, BAR_MODE_RED, BAR_MODE_WARP };
     X(ROUND) X(ROUND_INT) X(FTZ) X(SAT) X(SATFINITE) X(RELU) X(APPROX) X(FULL) X(NOFTZ) X(NAN) X(XORSIGN) X(ABS)       \
     X(CC) X(HALF) X(COMPARE) X(OPER) X(SPACE) X(VECTOR) X(SEMANTICS) X(MMIO) X(SCOPE) X(CACHE) X(UNI) X(SYNC)          \
     X(ALIGNED) X(TO) X(SHIFTAMT) X(MODE) X(PROPERTY) X(PERMUTE) X(SIDE) X(CLAMP) X(BARRIER) X(ASYNC) X(GROUP)       \
-    X(MATRIX) X(TF32) X(TEXTURE)
+    X(MATRIX) X(TF32) X(TEXTURE)                                                                                       \
+    X(SUBBYTE) X(PACK) X(PLUS_ONE) X(SCALE)
 // clang-format on
 #define CLASS_INDEX(name) CLASS_##name,
 enum modifier_class { MODIFIER_CLASSES(CLASS_INDEX) CLASS_COUNT };
@@ -64,6 +65,7 @@ struct opcode {
     void (*lower)(struct lower *l);
     const char *effect;
 };
+_Static_assert(TYPE_COUNT <= 32, "a set of types is one word");
 extern const struct opcode opcodes[];
 extern const uint32_t opcode_count;
 

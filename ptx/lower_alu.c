@@ -46,6 +46,9 @@ void lower_add(struct lower *l)
     if (is_float(l->type)) {
         only(l, M(ROUND) | M(FTZ) | M(SAT));
         lower_float(l, &ops, 2);
+    } else if (is_pair(l->type)) {
+        only(l, 0);
+        binary(l, OP_ADD_16X2, l->type);
     } else if (has(l, M(CC))) {
         only(l, M(CC));
         if (bits_of(l->type) == 16)
@@ -307,6 +310,25 @@ void lower_neg(struct lower *l)
     }
 }
 
+/* Integers; .relu: not below zero. */
+static void lower_int_min_max(struct lower *l, bool min)
+{
+    enum type t = l->type;
+    only(l, M(RELU));
+    if (has(l, M(RELU)) && t != TYPE_S32 && t != TYPE_S16X2)
+        lower_refuse(l, ".relu goes with .s32 and .s16x2");
+    enum microop larger = t == TYPE_S16X2 ? OP_MAX_S16X2 : OP_MAX_S32, op;
+    if (is_pair(t))
+        op = t == TYPE_S16X2 ? (min ? OP_MIN_S16X2 : OP_MAX_S16X2) : min ? OP_MIN_U16X2 : OP_MAX_U16X2;
+    else
+        op = min ? BY_SIGN(l, t, MIN) : BY_SIGN(l, t, MAX);
+    binary(l, op, t);
+    if (has(l, M(RELU))) {
+        uint32_t d = destination(l, 0, t);
+        emit(l, larger, 0, d, d, constant(l, 0), 0);
+    }
+}
+
 static void lower_min_max(struct lower *l, bool min)
 {
     need_type(l);
@@ -315,19 +337,18 @@ static void lower_min_max(struct lower *l, bool min)
     if (three)
         lower_refuse(l, "the form with three operands is not known here");
     if (!is_float(t)) {
-        only(l, 0);
-        binary(l, min ? BY_SIGN(l, t, MIN) : BY_SIGN(l, t, MAX), t);
+        lower_int_min_max(l, min);
         return;
     }
     bool xorsign = has(l, M(XORSIGN));
-    if (xorsign != has(l, M(ABS)) || (t == TYPE_F64 && l->m.set) || (is_half(t) && xorsign) ||
+    if (xorsign != has(l, M(ABS)) || has(l, M(RELU)) || (t == TYPE_F64 && l->m.set) ||
         ((t == TYPE_BF16 || t == TYPE_BF16X2) && has(l, M(FTZ))))
         lower_refuse(l, "this combination of modifiers is not known here");
     uint32_t a = flushed(l, source(l, 1, t), t), b = flushed(l, source(l, 2, t), t), d = destination(l, 0, t);
     bool nan = has(l, M(NAN));
     if (is_half(t)) {
         enum microop op = is_packed(t) ? (min ? OP_MIN_HX2 : OP_MAX_HX2) : (min ? OP_MIN_H : OP_MAX_H);
-        emit(l, op, half_mod(t) | (nan ? HALF_NAN : 0), d, a, b, 0);
+        emit(l, op, half_mod(t) | (nan ? HALF_NAN : 0) | (xorsign ? HALF_XORSIGN : 0), d, a, b, 0);
     } else if (t == TYPE_F64) {
         emit(l, min ? OP_MIN_F64 : OP_MAX_F64, 0, d, a, b, 0);
     } else if (xorsign) {

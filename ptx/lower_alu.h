@@ -29,6 +29,11 @@ static inline bool is_packed(enum type t)
     return t == TYPE_F16X2 || t == TYPE_BF16X2;
 }
 
+static inline bool is_pair(enum type t)
+{
+    return t == TYPE_U16X2 || t == TYPE_S16X2;
+}
+
 static inline unsigned half_mod(enum type t)
 {
     return t == TYPE_BF16 || t == TYPE_BF16X2 ? HALF_BF16 : 0;

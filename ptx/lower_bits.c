@@ -103,22 +103,6 @@ void lower_dp2a(struct lower *l)
     ternary(l, OP_DP2A, mod | (half == HALF_HI ? DOT_HIGH : 0), TYPE_B32);
 }
 
-void lower_vabsdiff4(struct lower *l)
-{
-    if (l->m.type_count != 3)
-        lower_refuse(l, "expected three types");
-    for (int i = 0; i < 3; i++)
-        if (l->m.types[i] != TYPE_U32 && l->m.types[i] != TYPE_S32)
-            lower_refuse(l, "expected .u32 or .s32");
-    bool add = has(l, M(OPER));
-    if (add && l->m.value[CLASS_OPER] != ATOM_ADD)
-        lower_refuse(l, "only .add is known as its second operation");
-    if (!add && is_signed(l->m.types[0]))
-        lower_refuse(l, "its bytes are unsigned here");
-    unsigned mod = (is_signed(l->m.types[1]) ? DOT_A_SIGNED : 0u) | (is_signed(l->m.types[2]) ? DOT_B_SIGNED : 0u);
-    ternary(l, OP_VABSDIFF4, mod | (add ? 4u : 0), TYPE_B32);
-}
-
 static void lower_logic(struct lower *l, enum microop word, enum microop pred)
 {
     need_type(l);

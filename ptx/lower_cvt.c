@@ -179,6 +179,26 @@ static void saturate(struct lower *l, enum type dt, uint32_t d)
     emit(l, dt == TYPE_F32 ? OP_SAT_F32 : dt == TYPE_F64 ? OP_SAT_F64 : OP_SAT_F16, 0, d, d, 0, 0);
 }
 
+/* Between the two formats of 16 bits, and rounding to an integral value in one of them. */
+static void half_to_half(struct lower *l, enum type dt, enum type st, uint32_t d, uint32_t a)
+{
+    if (has(l, M(FTZ)) || (dt != st && has(l, M(ROUND_INT))) || (dt == st && has(l, M(ROUND))))
+        lower_refuse(l, "this combination of modifiers is not known here");
+    if (dt == st && !has(l, M(ROUND_INT))) {
+        emit(l, OP_MOV, 0, d, a, 0, 0);
+        return;
+    }
+    uint32_t x = temporary(l), y = x;
+    emit(l, st == TYPE_F16 ? OP_F16_TO_F32 : OP_BF16_TO_F32, 0, x, a, 0, 0);
+    if (dt != st) {
+        narrow(l, dt, TYPE_F32, d, x);
+        return;
+    }
+    y = temporary(l);
+    emit(l, OP_RINT_F32, (unsigned)l->m.value[CLASS_ROUND_INT], y, x, 0, 0);
+    emit(l, dt == TYPE_F16 ? OP_F32_TO_F16 : OP_F32_TO_BF16, ROUND_RN, d, y, 0, 0);
+}
+
 static void lower_float_to_float(struct lower *l, enum type dt, enum type st, uint32_t a)
 {
     uint32_t d = destination(l, 0, dt);
@@ -194,19 +214,12 @@ static void lower_float_to_float(struct lower *l, enum type dt, enum type st, ui
             emit(l, st == TYPE_F64 ? OP_RINT_F64 : OP_RINT_F32, (unsigned)l->m.value[CLASS_ROUND_INT], d, a, 0, 0);
         else
             emit(l, OP_MOV, 0, d, a, 0, 0);
-    } else if (dt == st) {
-        uint32_t x = temporary(l), y = temporary(l);
-        if (!has(l, M(ROUND_INT)) || dt == TYPE_BF16)
-            lower_refuse(l, "expected an integer rounding such as .rni");
-        emit(l, OP_F16_TO_F32, 0, x, a, 0, 0);
-        emit(l, OP_RINT_F32, (unsigned)l->m.value[CLASS_ROUND_INT], y, x, 0, 0);
-        emit(l, OP_F32_TO_F16, ROUND_RN, d, y, 0, 0);
     } else if (half_to && half_from) {
-        lower_refuse(l, "this pair of types is not known here");
+        half_to_half(l, dt, st, d, a);
     } else if (half_to) {
         narrow(l, dt, st, d, a);
-    } else if (half_from) {
-        if (mode != ROUND_NONE || has(l, M(ROUND_INT)))
+    } else if (half_from) { /* PTX lets bf16 name a rounding, which then does nothing */
+        if ((mode != ROUND_NONE && st != TYPE_BF16) || has(l, M(ROUND_INT)))
             lower_refuse(l, "widening takes no rounding");
         uint32_t x = dt == TYPE_F32 ? d : temporary(l);
         emit(l, st == TYPE_F16 ? OP_F16_TO_F32 : OP_BF16_TO_F32, 0, x, a, 0, 0);
@@ -257,8 +270,104 @@ static void lower_to_tf32(struct lower *l)
     emit(l, OP_F32_TO_TF32, mod, destination(l, 0, TYPE_B32), a, 0, 0);
 }
 
+/* ---- formats of 8 bits and fewer ---- */
+
+static bool is_mini(enum type t)
+{
+    return t >= TYPE_E4M3X2 && t <= TYPE_E2M1X2;
+}
+
+static unsigned mini_mod(const struct lower *l, enum type t)
+{
+    return (unsigned)(t - TYPE_E4M3X2) | (has(l, M(RELU)) ? MINI_RELU : 0u);
+}
+_Static_assert(TYPE_E2M1X2 - TYPE_E4M3X2 == MINI_E2M1, "the formats are in the order of their types");
+
+/* Two numbers of such a format from two singles, or from the two halves of a register. */
+static void lower_to_mini(struct lower *l, enum type dt, enum type st)
+{
+    bool two = st == TYPE_F32, bf16 = st == TYPE_BF16X2;
+    if (l->m.value[CLASS_ROUND] != ROUND_RN || !has(l, M(SATFINITE)) || has(l, M(ROUND_INT) | M(FTZ) | M(SAT)) ||
+        (!two && !bf16 && st != TYPE_F16X2) || l->s->operand_count != (two ? 3u : 2u))
+        lower_refuse(l, "expected .rn.satfinite, and two .f32, or one .f16x2 or .bf16x2");
+    uint32_t byte[2];
+    for (uint32_t i = 0; i < 2; i++) { /* the lower one first: it comes from the last source */
+        uint32_t single;
+        byte[i] = temporary(l);
+        if (two) {
+            single = source(l, 2 - i, TYPE_F32);
+        } else {
+            uint32_t half = temporary(l);
+            single = temporary(l);
+            emit(l, OP_PART_16, 16 * i, half, source(l, 1, st), 0, 0);
+            emit(l, bf16 ? OP_BF16_TO_F32 : OP_F16_TO_F32, 0, single, half, 0, 0);
+        }
+        emit(l, OP_F32_TO_MINI, mini_mod(l, dt), byte[i], single, 0, 0);
+    }
+    emit(l, OP_MERGE, bits_of(dt) / 2, destination(l, 0, bits_of(dt) == 8 ? TYPE_B8 : TYPE_B16), byte[0], byte[1], 0);
+}
+
+static void lower_from_mini(struct lower *l, enum type dt, enum type st)
+{
+    if (dt != TYPE_F16X2 || l->m.value[CLASS_ROUND] != ROUND_RN ||
+        has(l, M(ROUND_INT) | M(FTZ) | M(SAT) | M(SATFINITE)) || l->s->operand_count != 2)
+        lower_refuse(l, "expected .rn, to .f16x2");
+    unsigned bits = bits_of(st) / 2;
+    uint32_t a = source(l, 1, bits == 4 ? TYPE_B8 : TYPE_B16), half[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t part = temporary(l);
+        half[i] = temporary(l);
+        if (bits == 4)
+            emit(l, OP_BFE_U32, 0, part, a, constant(l, 4 * i), constant(l, 4));
+        else
+            emit(l, OP_PART_8, 8 * i, part, a, 0, 0);
+        emit(l, OP_MINI_TO_F16, mini_mod(l, st), half[i], part, 0, 0);
+    }
+    emit(l, OP_PACK_16, 16, destination(l, 0, TYPE_B32), half[0], half[1], 0);
+}
+
+/* cvt.pack.sat.u8.s32.b32 d, a, b, c: a and b saturated, b lowest, the rest from c. */
+static void lower_pack(struct lower *l)
+{
+    bool small = has(l, M(SUBBYTE));
+    uint32_t types = small ? 0 : 1; /* types before .s32 */
+    enum type dt = small ? TYPE_NONE : l->m.types[0];
+    int width = small ? l->m.value[CLASS_SUBBYTE] : (kind_of(dt) == 's' ? -(int)bits_of(dt) : (int)bits_of(dt));
+    bool fits = width >= -16 && width <= 16 && (small || kind_of(dt) == 's' || kind_of(dt) == 'u');
+    bool third = width > -16 && width < 16;
+    if (!fits || !has(l, M(SAT)) || has(l, ~(M(PACK) | M(SAT) | M(SUBBYTE))) ||
+        l->m.type_count != types + (third ? 2u : 1u) || l->m.types[types] != TYPE_S32 ||
+        (third && l->m.types[types + 1] != TYPE_B32) || l->s->operand_count != (third ? 4u : 3u))
+        lower_refuse(l, "expected cvt.pack.sat.TYPE.s32, with .b32 for less than 16 bits");
+    unsigned bits = (unsigned)(width < 0 ? -width : width);
+    uint32_t lowest = width < 0 ? 0 - (1u << (bits - 1)) : 0, most = (1u << (width < 0 ? bits - 1 : bits)) - 1;
+    uint32_t part[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t above = temporary(l), both = temporary(l);
+        part[i] = temporary(l);
+        emit(l, OP_MAX_S32, 0, above, source(l, 1 + i, TYPE_S32), constant(l, lowest), 0);
+        emit(l, OP_MIN_S32, 0, both, above, constant(l, most), 0);
+        emit(l, OP_AND, 0, part[i], both, constant(l, (1u << bits) - 1), 0);
+    }
+    uint32_t upper = temporary(l), pair = temporary(l), rest = temporary(l);
+    emit(l, OP_SHL_32, 0, upper, part[0], constant(l, bits), 0);
+    if (!third) {
+        emit(l, OP_OR, 0, destination(l, 0, TYPE_B32), part[1], upper, 0);
+        return;
+    }
+    emit(l, OP_OR, 0, pair, part[1], upper, 0);
+    emit(l, OP_SHL_32, 0, rest, source(l, 3, TYPE_B32), constant(l, 2 * bits), 0);
+    emit(l, OP_OR, 0, destination(l, 0, TYPE_B32), pair, rest, 0);
+}
+
 void lower_cvt(struct lower *l)
 {
+    if (has(l, M(PACK))) {
+        lower_pack(l);
+        return;
+    }
+    if (has(l, M(SUBBYTE)) || operand_at(l, 3))
+        lower_refuse(l, "this combination of modifiers is not known here");
     if (has(l, M(TF32))) {
         lower_to_tf32(l);
         return;
@@ -266,6 +375,13 @@ void lower_cvt(struct lower *l)
     if (l->m.type_count != 2)
         lower_refuse(l, "expected two types");
     enum type dt = l->m.types[0], st = l->m.types[1];
+    if (is_mini(dt) || is_mini(st)) {
+        if (is_mini(dt))
+            lower_to_mini(l, dt, st);
+        else
+            lower_from_mini(l, dt, st);
+        return;
+    }
     if (operand_at(l, 2)) {
         if (dt != TYPE_F16X2 && dt != TYPE_BF16X2)
             lower_refuse(l, "two sources go with a packed type");

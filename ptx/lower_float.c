@@ -200,8 +200,8 @@ void lower_ex2(struct lower *l)
         lower_approx(l, OP_EX2_F32);
     else if (!has(l, M(APPROX)))
         lower_refuse(l, "expected .approx");
-    else if (half_mod(l->type))
-        lower_refuse(l, "bfloat16 is not known here"); /* .ftz is required there, and its flushing is */
+    else if (half_mod(l->type) && !has(l, M(FTZ)))
+        lower_refuse(l, "expected .approx.ftz");
     else
         lower_half_approx(l, OP_EX2_H, OP_EX2_HX2);
 }

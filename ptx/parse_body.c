@@ -46,6 +46,21 @@ static void parse_address(struct parser *p, struct operand *o)
     parse_expect(p, ']', "after an address");
 }
 
+/* .x of a vector; .h1, .b3210: parts of a register, which video instructions take. */
+static void parse_component(struct parser *p, struct operand *o)
+{
+    const struct token *t = &p->lx.token;
+    if (t->kind != TOKEN_DOT)
+        return;
+    if (t->name->length == 1)
+        o->component = t->name->text[0];
+    else if (strchr("bh", t->name->text[0]) && strspn(t->name->text + 1, "01234567") == t->name->length - 1)
+        o->selector = t->name;
+    else
+        return;
+    lexer_next(&p->lx);
+}
+
 static void parse_operand(struct parser *p, struct operand *o, int depth)
 {
     memset(o, 0, sizeof *o);
@@ -68,10 +83,7 @@ static void parse_operand(struct parser *p, struct operand *o, int depth)
         o->kind = OPERAND_NAME;
         o->name = t.name;
         lexer_next(&p->lx);
-        if (p->lx.token.kind == TOKEN_DOT && p->lx.token.name->length == 1) {
-            o->component = p->lx.token.name->text[0];
-            lexer_next(&p->lx);
-        }
+        parse_component(p, o);
         if (token_is(&p->lx.token, '+') || token_is(&p->lx.token, '-'))
             o->value = parse_integer(p, "an offset");
     } else if (t.kind == TOKEN_F32 || t.kind == TOKEN_F64) {
@@ -85,6 +97,12 @@ static void parse_operand(struct parser *p, struct operand *o, int depth)
             o->kind = wide ? OPERAND_F64 : OPERAND_F32;
             o->value = p->lx.token.value ^ (wide ? UINT64_C(1) << 63 : UINT64_C(1) << 31);
             lexer_next(&p->lx);
+        } else if (p->lx.token.kind == TOKEN_NAME) {
+            o->kind = OPERAND_NAME;
+            o->minus = true;
+            o->name = p->lx.token.name;
+            lexer_next(&p->lx);
+            parse_component(p, o);
         } else {
             o->kind = OPERAND_INT;
             o->value = 0 - parse_integer(p, "a number");

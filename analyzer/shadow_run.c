@@ -1,5 +1,6 @@
 #include "analyzer/shadow_run.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,7 +66,8 @@ bool shadow_next_element(const struct reference_region *r, uint64_t *cursor, str
         uint32_t bytes = element_bytes(type);
         if (*cursor + bytes > r->bytes || !all_written(r, *cursor, bytes))
             continue;
-        *out = (struct shadow_element){s, type, *cursor, element_value(type, r->host + *cursor)};
+        double value = element_value(type, r->host + *cursor);
+        *out = (struct shadow_element){s, type, *cursor, value, fabs(value - s->wide - ptx_shadow_low(s))};
         *cursor += bytes;
         return true;
     }

@@ -19,7 +19,7 @@ struct shadow_element {
     const struct ptx_shadow_value *shadow;
     enum element_type type;
     uint64_t offset;
-    double value;
+    double value, error; /* error: what it is off by, with all digits of the shadow */
 };
 /* The next floating-point element at or behind *cursor that the launch stored to the region; false: there is none.
  * Only for regions with shadows. */

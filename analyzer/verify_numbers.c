@@ -34,8 +34,10 @@ static const struct number_limit *limit_of(unsigned kind)
         [PTX_SHADOW_F16] = {1e-3, 1e-2, 0x1p-11},
         [PTX_SHADOW_BF16] = {1e-2, 3e-2, 0x1p-8},
         [PTX_SHADOW_F32] = {1e-5, 1e-3, 0x1p-24},
+        /* Doubles that sum up single precision are as good as that. */
+        [PTX_SHADOW_F64] = {1e-5, 1e-3, 0x1p-53},
     };
-    return kind == PTX_SHADOW_F16 || kind == PTX_SHADOW_BF16 || kind == PTX_SHADOW_F32 ? &limits[kind] : NULL;
+    return kind > PTX_SHADOW_NONE && kind <= PTX_SHADOW_F64 ? &limits[kind] : NULL;
 }
 
 /* ---- tallies by place ---- */
@@ -54,7 +56,7 @@ struct numbers {
     const struct reference_module *module;
     struct tally *tallies; /* owned */
     size_t count, capacity;
-    uint64_t judged, fp64; /* elements */
+    uint64_t judged, lost; /* elements */
     bool no_memory;
 };
 
@@ -119,9 +121,8 @@ static void count_in(struct tally *t, const struct shadow_element *e, double bad
 static bool over_limit(const struct shadow_element *e)
 {
     const struct number_limit *limit = limit_of(e->shadow->kind);
-    double error = fabs(e->value - e->shadow->wide);
-    return limit && isfinite(e->value) && isfinite(e->shadow->wide) && error > limit->absolute &&
-           error > limit->relative * fabs(e->shadow->wide);
+    return limit && isfinite(e->value) && isfinite(e->shadow->wide) && e->error > limit->absolute &&
+           e->error > limit->relative * fabs(e->shadow->wide);
 }
 
 /* Root mean square of the shadows of a region's elements. */
@@ -146,9 +147,9 @@ static bool ill_conditioned(const struct shadow_element *e, size_t region, const
         const struct ptx_shadow_value *other = &perturbed[k].memory.regions[region].shadow[e->offset / 2];
         if (other->kind != e->shadow->kind || !isfinite(other->wide))
             return true;
-        moved = fmax(moved, fabs(other->wide - e->shadow->wide));
+        moved = fmax(moved, fabs(other->wide - e->shadow->wide + (ptx_shadow_low(other) - ptx_shadow_low(e->shadow))));
     }
-    return fabs(e->value - e->shadow->wide) <= CONDITION_SLACK * sqrt(1.0 + e->shadow->depth) * moved;
+    return e->error <= CONDITION_SLACK * sqrt(1.0 + e->shadow->depth) * moved;
 }
 
 /* NaNs are tallied, elements counted. Returns whether any element is over its limit. */
@@ -159,7 +160,7 @@ static bool look_at_elements(struct numbers *n, const struct shadow_run *plain)
     for (size_t i = 0; i < plain->memory.count; i++) {
         const struct reference_region *r = &plain->memory.regions[i];
         for (uint64_t cursor = 0; r->shadow && shadow_next_element(r, &cursor, &e);) {
-            *(limit_of(e.shadow->kind) ? &n->judged : &n->fp64) += 1;
+            *(e.shadow->flags & PTX_SHADOW_LOST ? &n->lost : &n->judged) += 1;
             if (isnan(e.value) && e.shadow->origin)
                 count_in(tally_of(n, JUDGEMENT_NUMBER_NAN, i, e.shadow->origin), &e, 0);
             over = over || over_limit(&e);
@@ -175,10 +176,9 @@ static void look_at_errors(struct numbers *n, const struct shadow_run *plain, co
         const struct reference_region *r = &plain->memory.regions[i];
         double magnitude = r->shadow ? magnitude_of(r) : 0;
         for (uint64_t cursor = 0; r->shadow && shadow_next_element(r, &cursor, &e);) {
-            double error = fabs(e.value - e.shadow->wide);
-            if (over_limit(&e) && error > NOISE_ROUNDINGS * limit_of(e.shadow->kind)->rounding * magnitude &&
+            if (over_limit(&e) && e.error > NOISE_ROUNDINGS * limit_of(e.shadow->kind)->rounding * magnitude &&
                 !ill_conditioned(&e, i, perturbed))
-                count_in(tally_of(n, JUDGEMENT_NUMBER_APPROXIMATION, i, e.shadow->origin), &e, error);
+                count_in(tally_of(n, JUDGEMENT_NUMBER_APPROXIMATION, i, e.shadow->origin), &e, e.error);
         }
     }
 }
@@ -267,9 +267,9 @@ void verify_numbers(struct verify *v, const struct model_launch *l, const struct
     }
     if (!reason && n.no_memory)
         reason = "no-memory";
-    if (!reason && !n.judged)
-        reason = n.fp64 ? "fp64-only" : "no-floats";
-    if (!reason || n.judged || n.fp64)
+    if (!reason && n.judged <= n.lost)
+        reason = n.lost ? "lost-shadow" : "no-floats";
+    if (!reason || n.judged || n.lost)
         tell(&n, &plain, j);
     j->numbers_checked = !reason;
     j->numbers_reason = reason ? strdup(reason) : NULL;

@@ -16,6 +16,7 @@ PTX_SHADOW_KIT = $(PTX_KIT) $(B)/obj/tests/unit/ptx_shadow_kit.o
 $(eval $(call unit_test,ptx_shadow,$(PTX_SHADOW_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_shadow_values,$(PTX_SHADOW_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_shadow_flags,$(PTX_SHADOW_KIT) $(PTX)))
+$(eval $(call unit_test,ptx_shadow_double,$(PTX_SHADOW_KIT) $(PTX),-lmpfr -lgmp))
 
 BENCHES += $(B)/bench/bench_ptx
 $(B)/bench/bench_ptx: $(B)/obj/bench/bench_ptx.o $(PTX)

@@ -437,12 +437,19 @@ static void multiply_number(const struct warp *w, const struct product *p, const
 {
     const struct matrix *x = w->matrix;
     struct operand_value o[3] = {a[0], b[0], number_of(w, x->c.type, p->c, cell)};
-    double wide = o[2].wide, exact = o[2].actual, most = -1;
+    const bool doubles = x->d.type == MATRIX_F64;
+    struct dd wide = {o[2].wide, o[2].low}, exact = dd_of(o[2].actual);
+    double most = -1;
     uint32_t depth = o[2].depth;
     unsigned flags = o[2].flags;
     for (unsigned k = 0; k < p->k; k++, a++, b += p->n) {
-        wide = __builtin_fma(a->wide, b->wide, wide);
-        exact = __builtin_fma(a->actual, b->actual, exact);
+        if (doubles) {
+            wide = dd_fma((struct dd){a->wide, a->low}, (struct dd){b->wide, b->low}, wide);
+            exact = dd_fma(dd_of(a->actual), dd_of(b->actual), exact);
+        } else {
+            wide.high = __builtin_fma(a->wide, b->wide, wide.high);
+            exact.high = __builtin_fma(a->actual, b->actual, exact.high);
+        }
         depth = a->depth > depth ? a->depth : depth;
         depth = b->depth > depth ? b->depth : depth;
         flags |= a->flags | b->flags;
@@ -463,13 +470,14 @@ static void multiply_number(const struct warp *w, const struct product *p, const
     };
     enum ptx_shadow_kind kind = number_kind(x->d.type);
     double actual = decode(x->d.type, p->d->bits[cell]);
-    struct ptx_shadow_value r = {wide, 0, deeper(depth, 0), kind & 0xf, flags & 0xf};
-    r.flags |= wide != actual ? PTX_SHADOW_INEXACT : 0;
-    if (!(fabs(actual - wide) <= limits[kind].bound * fabs(wide) + limits[kind].floor)) {
+    struct ptx_shadow_value r = {wide.high, 0, deeper(depth, 0), kind & 0xf, flags & 0xf};
+    r.flags |= wide.high != actual || wide.low != 0 ? PTX_SHADOW_INEXACT : 0;
+    if (!(dd_distance(actual, wide) <= limits[kind].bound * fabs(wide.high) + limits[kind].floor)) {
         struct judgement j = {o, 3, HOW_FMA, limits[kind].precision, actual, wide, exact};
         r.origin = shadow_judge(w->worker, w->block, owner(w, &x->d, cell), w->in, &j);
     }
     p->d->number[cell] = r;
+    p->d->pair[cell].low.wide = wide.low;
 }
 
 static void multiply_numbers(const struct warp *w, const struct product *p)

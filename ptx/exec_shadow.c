@@ -93,7 +93,7 @@ void shadow_note(struct worker *w, const struct block *b, const struct thread *t
         e->operands_wide[i] = j->operands[i].wide;
     }
     e->result = j->actual;
-    e->result_wide = j->wide;
+    e->result_wide = j->wide.high;
     e->error_in = error_in;
     e->error_out = error_out;
 }
@@ -124,18 +124,23 @@ static const struct {
 };
 
 /* Equal infinities, and NaN against NaN, are no error; any other pair with one of them is an infinite one. */
-static double absolute_error(double actual, double wide)
+static double absolute_error(double actual, struct dd wide)
 {
-    if (actual == wide || (actual != actual && wide != wide))
+    if ((actual == wide.high && wide.low == 0) || (actual != actual && wide.high != wide.high))
         return 0;
-    double e = fabs(actual - wide);
+    double e = dd_distance(actual, wide);
     return e < INFINITY ? e : INFINITY;
 }
 
-/* Against the larger of both, so that a result that should be zero, or is, has error 1 and not infinity. */
-static double relative_error(double actual, double wide, enum precision p)
+static struct dd wide_of(const struct operand_value *o)
 {
-    double e = absolute_error(actual, wide), size = fmax(fabs(actual), fabs(wide));
+    return (struct dd){o->wide, o->low};
+}
+
+/* Against the larger of both, so that a result that should be zero, or is, has error 1 and not infinity. */
+static double relative_error(double actual, struct dd wide, enum precision p)
+{
+    double e = absolute_error(actual, wide), size = fmax(fabs(actual), fabs(wide.high));
     double least = precisions[p].floor / precisions[p].bound;
     if (e == 0 || e == INFINITY)
         return e;
@@ -147,17 +152,17 @@ static double relative_error(double actual, double wide, enum precision p)
 static void contributions(const struct judgement *j, double out[4])
 {
     const struct operand_value *o = j->operands;
-    double size = fmax(fabs(j->actual), fabs(j->wide));
+    double size = fmax(fabs(j->actual), fabs(j->wide.high));
     for (unsigned i = 0; i < j->count; i++) {
-        double e = absolute_error(o[i].actual, o[i].wide);
+        double e = absolute_error(o[i].actual, wide_of(&o[i]));
         if (j->how == HOW_PRODUCT)
-            e = relative_error(o[i].actual, o[i].wide, j->precision) * size;
+            e = relative_error(o[i].actual, wide_of(&o[i]), j->precision) * size;
         else if (j->how == HOW_FMA && i < 2)
             e *= fmax(fabs(o[1 - i].wide), fabs(o[1 - i].actual));
         out[i] = e >= 0 ? e : INFINITY; /* 0 * inf */
     }
     if (j->how == HOW_ONE) /* in units of the result, so that its own rounding compares */
-        out[0] = absolute_error(j->exact, j->wide);
+        out[0] = absolute_error(j->exact.high, dd_subtract(j->wide, dd_of(j->exact.low)));
     out[3] = absolute_error(j->actual, j->exact);
 }
 
@@ -209,7 +214,7 @@ uint32_t shadow_judge(struct worker *w, struct block *b, struct thread *t, const
     if (out <= precisions[j->precision].bound)
         return 0;
     for (unsigned i = 0; i < j->count; i++)
-        in_error = fmax(in_error, relative_error(j->operands[i].actual, j->operands[i].wide, j->precision));
+        in_error = fmax(in_error, relative_error(j->operands[i].actual, wide_of(&j->operands[i]), j->precision));
     /* At one stroke, or as the last step of a slow growth that takes the error over the bound. */
     if (out > 8 * in_error || in_error <= precisions[j->precision].bound) {
         shadow_note(w, b, t, line, PTX_NUMBER_AMPLIFIED, j, in_error, out);
@@ -238,12 +243,12 @@ static struct operand_value of_half(const struct worker *w, enum ptx_shadow_kind
                                     double actual)
 {
     if (s->kind == kind)
-        return (struct operand_value){actual, s->wide, s->origin, s->depth, s->flags, false};
+        return (struct operand_value){actual, s->wide, 0, s->origin, s->depth, s->flags, false};
     if (s->kind == NUMBER_LOADED) {
         double u = shadow_unit(w->launch->config->perturbation, (uint64_t)s->wide);
-        return (struct operand_value){actual, actual * (1 + u * last_place(kind)), 0, 0, s->flags, false};
+        return (struct operand_value){actual, actual * (1 + u * last_place(kind)), 0, 0, 0, s->flags, false};
     }
-    return (struct operand_value){actual, actual, 0, 0, shadow_plain_of(s).flags, false};
+    return (struct operand_value){actual, actual, 0, 0, 0, shadow_plain_of(s).flags, false};
 }
 
 struct operand_value shadow_operand(const struct worker *w, enum ptx_shadow_kind kind, const struct ptx_shadow_value *s,
@@ -251,6 +256,11 @@ struct operand_value shadow_operand(const struct worker *w, enum ptx_shadow_kind
 {
     if (s->kind == NUMBER_PAIR16 && kind == PTX_SHADOW_F32 && v.u16 == 0) /* a bfloat16 made wider by zeros below it */
         return of_half(w, PTX_SHADOW_BF16, &p->high, actual);
+    if (s->kind == NUMBER_LOADED && kind == PTX_SHADOW_F64) {
+        double u = shadow_unit(w->launch->config->perturbation, (uint64_t)s->wide);
+        return (struct operand_value){actual,   actual, fabs(actual) < INFINITY ? actual * u * 0x1p-53 : 0, 0, 0,
+                                      s->flags, false};
+    }
     if (s->kind == NUMBER_PAIR16 && (kind == PTX_SHADOW_F16 || kind == PTX_SHADOW_BF16))
         return of_half(w, kind, &p->low, actual);
     return of_half(w, kind, s, actual);
@@ -335,8 +345,13 @@ static struct ptx_shadow_value half_result(struct worker *w, struct block *b, st
     r.wide = half_wide(in->op, in->mod, o[0].wide, o[1].wide, o[2].wide);
     r.flags |= r.wide != actual ? PTX_SHADOW_INEXACT : 0;
     if (!(fabs(actual - r.wide) <= precisions[p].bound * fabs(r.wide) + precisions[p].floor)) {
-        struct judgement j = {
-            o, m.count, m.how, p, actual, r.wide, half_wide(in->op, in->mod, o[0].actual, o[1].actual, o[2].actual)};
+        struct judgement j = {o,
+                              m.count,
+                              m.how,
+                              p,
+                              actual,
+                              {r.wide, 0},
+                              {half_wide(in->op, in->mod, o[0].actual, o[1].actual, o[2].actual), 0}};
         r.origin = shadow_judge(w, b, t, in, &j);
     }
     return r;

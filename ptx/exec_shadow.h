@@ -13,6 +13,7 @@
 
 #include "common/map.h"
 #include "ptx/arith.h"
+#include "ptx/double_double.h"
 #include "ptx/exec.h"
 
 /* Kinds of a slot beside those of memory. A slot of kind NONE is a plain number with `wide` and `depth` zero; its
@@ -42,7 +43,7 @@ struct number_pair {
 
 /* An operand as the arithmetic reads it. */
 struct operand_value {
-    double actual, wide;
+    double actual, wide, low; /* the wide value is wide + low; low is for doubles */
     uint32_t origin, depth;
     uint8_t flags;
     bool constant; /* a plain number that was not loaded */
@@ -88,8 +89,8 @@ struct judgement {
     unsigned count;
     enum how how;
     enum precision precision;
-    double actual, wide;
-    double exact; /* the operation in double precision on the actual operands */
+    double actual;
+    struct dd wide, exact; /* exact: the operation in higher precision on the actual operands */
 };
 /* The origin of a result whose error is above the bound or that is no finite number; takes note of events. */
 uint32_t shadow_judge(struct worker *w, struct block *b, struct thread *t, const struct insn *in,
@@ -229,11 +230,12 @@ static inline struct operand_value operand_value(const struct worker *w, enum pt
 {
     if (kind == PTX_SHADOW_NONE)
         return __builtin_expect(number_tag(s) != 0, 0) ? shadow_integer(s, p, v, actual)
-                                                       : (struct operand_value){actual, actual, 0, 0, 0, false};
+                                                       : (struct operand_value){actual, actual, 0, 0, 0, 0, false};
     if (__builtin_expect(s->kind == kind, 1))
-        return (struct operand_value){actual, s->wide, s->origin, s->depth, s->flags, false};
+        return (struct operand_value){
+            actual, s->wide, kind == PTX_SHADOW_F64 ? p->low.wide : 0, s->origin, s->depth, s->flags, false};
     if (__builtin_expect(s->kind == PTX_SHADOW_NONE, 1))
-        return (struct operand_value){actual, actual, 0, 0, s->flags, s->origin == ORIGIN_COMPUTED};
+        return (struct operand_value){actual, actual, 0, 0, 0, s->flags, s->origin == ORIGIN_COMPUTED};
     return shadow_operand(w, kind, s, p, v, actual);
 }
 
@@ -241,7 +243,7 @@ static inline double reach_of(const struct operand_value *o, double unit, double
 {
     double size = fabs(o->actual), reach = o->flags & PTX_SHADOW_LOST ? size * MARGIN_LOST : 0;
     if (o->flags & PTX_SHADOW_INEXACT)
-        reach += MARGIN_ERRORS * fabs(o->actual - o->wide) + MARGIN_UNITS * (size * unit + least);
+        reach += MARGIN_ERRORS * fabs(o->actual - o->wide - o->low) + MARGIN_UNITS * (size * unit + least);
     return reach;
 }
 #define REACH(T, o) reach_of(o, UNIT_##T, LEAST_##T)

@@ -5,7 +5,7 @@
 static void note(struct worker *w, struct block *b, struct thread *t, const struct insn *in,
                  const struct operand_value *o, unsigned count, double gap, double reach)
 {
-    const struct judgement j = {o, count, HOW_ONE, PRECISION_F32, gap, reach, gap};
+    const struct judgement j = {o, count, HOW_ONE, PRECISION_F32, gap, {reach, 0}, {gap, 0}};
     shadow_note(w, b, t, thread_line(t, in), PTX_NUMBER_DECIDED, &j, 0, reach > 0 ? 1 - gap / reach : 1);
 }
 

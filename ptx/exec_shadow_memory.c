@@ -312,14 +312,18 @@ void shadow_store(struct worker *w, struct block *b, struct thread *t, const str
 /* The operand of add.f32 and its kind, with the value that was in memory: the new entry. */
 static struct ptx_shadow_value added(struct worker *w, struct block *b, struct thread *t, const struct insn *in,
                                      enum ptx_shadow_kind kind, const struct ptx_shadow_value *old,
-                                     const struct ptx_shadow_value *s, const double actual[3])
+                                     struct number_pair *old_pair, const struct ptx_shadow_value *s,
+                                     const struct number_pair *p, const double actual[3])
 {
     union slot none = {.u64 = 1};
-    struct operand_value o[2] = {operand_value(w, kind, old, NULL, none, actual[0]),
-                                 operand_value(w, kind, s, NULL, none, actual[1])};
-    struct ptx_shadow_value r = {o[0].wide + o[1].wide, 0, deeper(o[0].depth, o[1].depth), kind & 0xf,
+    struct operand_value o[2] = {operand_value(w, kind, old, old_pair, none, actual[0]),
+                                 operand_value(w, kind, s, p, none, actual[1])};
+    struct dd wide = dd_add((struct dd){o[0].wide, o[0].low}, (struct dd){o[1].wide, o[1].low});
+    struct ptx_shadow_value r = {wide.high, 0, deeper(o[0].depth, o[1].depth), kind & 0xf,
                                  (o[0].flags | o[1].flags) & 0xf};
-    r.flags |= r.wide != actual[2] ? PTX_SHADOW_INEXACT : 0;
+    if (kind == PTX_SHADOW_F64)
+        old_pair->low.wide = wide.low;
+    r.flags |= wide.high != actual[2] || wide.low != 0 ? PTX_SHADOW_INEXACT : 0;
     static const double bounds[] = {[PTX_SHADOW_F16] = BOUND_F16,
                                     [PTX_SHADOW_BF16] = BOUND_BF16,
                                     [PTX_SHADOW_F32] = BOUND_F32,
@@ -332,8 +336,8 @@ static struct ptx_shadow_value added(struct worker *w, struct block *b, struct t
                                                 [PTX_SHADOW_BF16] = PRECISION_BF16,
                                                 [PTX_SHADOW_F32] = PRECISION_F32,
                                                 [PTX_SHADOW_F64] = PRECISION_F64};
-    if (!(fabs(actual[2] - r.wide) <= bounds[kind] * fabs(r.wide) + floors[kind])) {
-        struct judgement j = {o, 2, HOW_SUM, precisions[kind], actual[2], r.wide, actual[0] + actual[1]};
+    if (!(dd_distance(actual[2], wide) <= bounds[kind] * fabs(wide.high) + floors[kind])) {
+        struct judgement j = {o, 2, HOW_SUM, precisions[kind], actual[2], wide, dd_two_sum(actual[0], actual[1])};
         r.origin = shadow_judge(w, b, t, in, &j);
     }
     return r;
@@ -352,7 +356,7 @@ static void changed(struct worker *w, struct block *b, struct thread *t, const s
         bool wide = type == ATOM_F64;
         const double actual[] = {wide ? x.f64 : (double)x.f32, wide ? y.f64 : (double)y.f32,
                                  wide ? z.f64 : (double)z.f32};
-        *old = added(w, b, t, in, wide ? PTX_SHADOW_F64 : PTX_SHADOW_F32, old, s, actual);
+        *old = added(w, b, t, in, wide ? PTX_SHADOW_F64 : PTX_SHADOW_F32, old, old_pair, s, p, actual);
     } else if (op == ATOM_ADD && type >= ATOM_F16 && type <= ATOM_BF16X2) {
         bool bf16 = type == ATOM_BF16 || type == ATOM_BF16X2, two = type == ATOM_F16X2 || type == ATOM_BF16X2;
         unsigned mod = bf16 ? HALF_BF16 : 0;
@@ -362,7 +366,7 @@ static void changed(struct worker *w, struct block *b, struct thread *t, const s
             const double actual[] = {widen_half((uint16_t)(x.u32 >> 16 * h), mod),
                                      widen_half((uint16_t)(y.u32 >> 16 * h), mod),
                                      widen_half((uint16_t)(z.u32 >> 16 * h), mod)};
-            parts[h] = added(w, b, t, in, bf16 ? PTX_SHADOW_BF16 : PTX_SHADOW_F16, &from, &add, actual);
+            parts[h] = added(w, b, t, in, bf16 ? PTX_SHADOW_BF16 : PTX_SHADOW_F16, &from, NULL, &add, NULL, actual);
         }
         *old_pair = (struct number_pair){parts[0], parts[1]};
         *old = two ? pair_of(NUMBER_PAIR16, old_pair) : parts[0];

@@ -139,14 +139,14 @@ struct ptx_range {
 };
 
 /* Shadow mode: what is known of one stored value beside its bits. `wide` is the value that the same control flow gives
- * when every floating-point operation is done in fp64 on the operands' shadows. */
+ * when every floating-point operation is done in fp64 (of doubles: in double-double) on the operands' shadows. */
 enum ptx_shadow_kind {
     PTX_SHADOW_NONE,
     PTX_SHADOW_F16,
     PTX_SHADOW_BF16,
     PTX_SHADOW_F32,
     PTX_SHADOW_F64,
-    PTX_SHADOW_REST, /* a later entry of a double */
+    PTX_SHADOW_REST, /* a later entry of a double, see ptx_shadow_low() */
 };
 /* What else is known of a value, and, but for INEXACT, of an integer, too. docs/shadow.md says how they spread. */
 enum ptx_shadow_flags {
@@ -165,6 +165,12 @@ struct ptx_shadow_value {
     uint32_t flags : 4;  /* enum ptx_shadow_flags */
 };
 _Static_assert(sizeof(struct ptx_shadow_value) == 16, "entries are written to memory by callers");
+/* A double's wide value has twice its digits: `entry->wide` plus this, which is 0 for other kinds. `entry` lies among
+ * the entries of a range. */
+static inline double ptx_shadow_low(const struct ptx_shadow_value *entry)
+{
+    return entry->kind == PTX_SHADOW_F64 && entry[1].kind == PTX_SHADOW_REST ? entry[1].wide : 0;
+}
 
 /* ---- textures and surfaces: docs/textures.md ---- */
 

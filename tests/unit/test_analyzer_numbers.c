@@ -221,15 +221,49 @@ static void test_numbers_no_floats(void **state)
     reason_is(&b, "no-floats");
 }
 
-static void test_numbers_fp64_only(void **state)
+/* The first half of the threads store doubles. */
+#define DOUBLES(body)                                                                                                  \
+    MAP("setp.gt.u32 %p1, %r1, 31;\n@%p1 bra DONE;\nadd.s64 %rd4, %rd4, %rd3;\ncvt.f64.f32 %d1, %f1;\n"                \
+        "mul.rn.f64 %d1, %d1, 0d41CDCD6500000000;\n" body "st.global.f64 [%rd4], %d3;\nDONE:\nret;\n")
+
+/* x * 1e9 + 0.3 - x * 1e9: at 1e15 a double has steps of an eighth. */
+static void test_numbers_doubles_that_cancel(void **state)
 {
     struct bench b;
-    bench_start(&b, MAP("setp.ne.u32 %p1, %r1, 0;\n@%p1 bra DONE;\ncvt.f64.f32 %d1, %f1;\n"
-                        "st.global.f64 [%rd1], %d1;\nDONE:\nret;\n"));
-    double first = (double)b.input[0];
-    memcpy(b.after, &first, sizeof first);
+    double after[COUNT / 2];
+    for (int sound = 0; sound < 2; sound++) {
+        bench_start(&b, sound ? DOUBLES("sub.rn.f64 %d2, %d1, %d1;\nadd.rn.f64 %d3, %d2, 0d3FD3333333333333;\n")
+                              : DOUBLES("add.rn.f64 %d2, %d1, 0d3FD3333333333333;\n.loc 1 12 5\nsub.rn.f64 %d3, %d2, "
+                                        "%d1;\n"));
+        for (int i = 0; i < COUNT / 2; i++) {
+            double d = (double)b.input[i] * 1e9;
+            after[i] = sound ? 0.3 : d + 0.3 - d;
+        }
+        memcpy(b.after, after, sizeof after);
+        bench_launch(&b);
+        if (sound) {
+            silent(&b);
+        } else {
+            only(&b, FINDING_APPROXIMATION, 12);
+            bench_end(&b);
+        }
+    }
+}
+
+static void test_numbers_lost_shadow(void **state)
+{
+    struct bench b;
+    bench_start(&b, MAP("sqrt.rn.f32 %f2, %f1;\nmov.b32 %r2, %f2;\nmul.lo.s32 %r2, %r2, 3;\nmov.b32 %f3, "
+                        "%r2;\nneg.f32 %f9, %f3;\n"));
+    for (int i = 0; i < COUNT; i++) {
+        float root = sqrtf(b.input[i]);
+        uint32_t bits;
+        memcpy(&bits, &root, sizeof bits);
+        bits = bits * 3 ^ UINT32_C(0x80000000);
+        memcpy(&b.after[i], &bits, sizeof bits);
+    }
     bench_launch(&b);
-    reason_is(&b, "fp64-only");
+    reason_is(&b, "lost-shadow");
 }
 
 static void test_numbers_round_trip(void **state)
@@ -541,7 +575,8 @@ int main(void)
         cmocka_unit_test(test_numbers_nan_constant),
         cmocka_unit_test(test_numbers_nan_masked),
         cmocka_unit_test(test_numbers_no_floats),
-        cmocka_unit_test(test_numbers_fp64_only),
+        cmocka_unit_test(test_numbers_doubles_that_cancel),
+        cmocka_unit_test(test_numbers_lost_shadow),
         cmocka_unit_test(test_numbers_round_trip),
         cmocka_unit_test(test_attribute_elements),
         cmocka_unit_test(test_attribute_worst),

@@ -13,7 +13,7 @@
 #include "shim/shim.h"
 
 enum {
-    HEAD_BYTES = 256, /* keeps the alignment that cuMemAlloc promises */
+    HEAD_BYTES = 512, /* keeps the alignment that textures of linear memory need, and allocations have */
     TAIL_MIN = 256,
     TAIL_MAX = 8192,
     TAIL_SHARE = 32, /* one byte of redzone for so many of the allocation */

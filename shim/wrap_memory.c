@@ -12,7 +12,7 @@
 #include "shim/sentinel.h"
 #include "shim/track.h"
 
-/* Room before and behind `bytes`, aligned so that the program's pointer keeps its 256 bytes. False: cannot be added. */
+/* Room before and behind `bytes`, aligned so that the program's pointer keeps its alignment. False: cannot be added. */
 static bool padded(struct sentinel_plan plan, size_t bytes, size_t *total)
 {
     if ((!plan.head && !plan.tail) || bytes > SIZE_MAX - plan.head - plan.tail)

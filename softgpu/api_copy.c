@@ -2,6 +2,7 @@
  */
 #include <string.h>
 
+#include "softgpu/array.h"
 #include "softgpu/copy.h"
 
 static CUresult copy_line(uint64_t to, enum copy_side to_side, uint64_t from, enum copy_side from_side, size_t bytes,
@@ -131,15 +132,30 @@ CUresult cuMemcpyPeerAsync_ptsz(CUdeviceptr dstDevice, CUcontext dstContext, CUd
 
 /* ---- two and three dimensions ----------------------------------------------------------------------------------- */
 
-/* One end of a pitched copy. Arrays are not supported: their storage has no address. */
+/* One end of a pitched copy. */
 struct end {
     CUmemorytype type;
     const void *host;
     CUdeviceptr device;
+    CUarray array;
     size_t x, y, z, pitch, height;
 };
 
-static CUresult end_address(const struct end *e, uint64_t *address, enum copy_side *side)
+/* An array has its own pitches; the copy must lie inside. */
+static CUresult array_end(struct end *e, const struct copy_box *box, uint64_t *address, enum copy_side *side)
+{
+    const struct array *a = array_from(e->array);
+    if (!a)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (!array_box(a, e->x, e->y, e->z, box->width, box->height, box->depth, address))
+        return CUDA_ERROR_INVALID_VALUE;
+    *side = COPY_DEVICE;
+    e->pitch = a->row_bytes;
+    e->height = a->height;
+    return CUDA_SUCCESS;
+}
+
+static CUresult end_address(struct end *e, const struct copy_box *box, uint64_t *address, enum copy_side *side)
 {
     switch (e->type) {
     case CU_MEMORYTYPE_HOST:
@@ -155,7 +171,7 @@ static CUresult end_address(const struct end *e, uint64_t *address, enum copy_si
         *side = COPY_ANY;
         break;
     case CU_MEMORYTYPE_ARRAY:
-        return log_unsupported_part("cuMemcpy2D, cuMemcpy3D", "arrays");
+        return array_end(e, box, address, side);
     default:
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -170,9 +186,9 @@ static CUresult copy_pitched(struct end to, struct end from, size_t width, size_
     struct copy_box box = {.width = width, .height = height, .depth = depth};
     CUresult result = enter_context(&c);
     if (result == CUDA_SUCCESS)
-        result = end_address(&to, &box.to, &box.to_side);
+        result = end_address(&to, &box, &box.to, &box.to_side);
     if (result == CUDA_SUCCESS)
-        result = end_address(&from, &box.from, &box.from_side);
+        result = end_address(&from, &box, &box.from, &box.from_side);
     if (result != CUDA_SUCCESS)
         return result;
     box.to_pitch = to.pitch ? to.pitch : width;
@@ -185,17 +201,24 @@ static CUresult copy_pitched(struct end to, struct end from, size_t width, size_
 }
 
 /* Between two places on the device the host does not wait. */
+static bool on_device(CUmemorytype type)
+{
+    return type == CU_MEMORYTYPE_DEVICE || type == CU_MEMORYTYPE_ARRAY;
+}
+
 static bool host_waits(CUmemorytype to, CUmemorytype from)
 {
-    return to != CU_MEMORYTYPE_DEVICE || from != CU_MEMORYTYPE_DEVICE;
+    return !on_device(to) || !on_device(from);
 }
 
 static CUresult copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool sync)
 {
     if (!p)
         return CUDA_ERROR_INVALID_VALUE;
-    struct end to = {p->dstMemoryType, p->dstHost, p->dstDevice, p->dstXInBytes, p->dstY, 0, p->dstPitch, 0};
-    struct end from = {p->srcMemoryType, p->srcHost, p->srcDevice, p->srcXInBytes, p->srcY, 0, p->srcPitch, 0};
+    struct end to = {p->dstMemoryType, p->dstHost, p->dstDevice, p->dstArray, p->dstXInBytes, p->dstY, 0,
+                     p->dstPitch,      0};
+    struct end from = {p->srcMemoryType, p->srcHost, p->srcDevice, p->srcArray, p->srcXInBytes, p->srcY, 0,
+                       p->srcPitch,      0};
     return copy_pitched(to, from, p->WidthInBytes, p->Height, 1, stream,
                         sync && host_waits(p->dstMemoryType, p->srcMemoryType));
 }
@@ -204,9 +227,9 @@ static CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool sync)
 {
     if (!p || p->srcLOD || p->dstLOD || p->reserved0 || p->reserved1)
         return CUDA_ERROR_INVALID_VALUE;
-    struct end to = {p->dstMemoryType, p->dstHost, p->dstDevice, p->dstXInBytes,
+    struct end to = {p->dstMemoryType, p->dstHost, p->dstDevice, p->dstArray, p->dstXInBytes,
                      p->dstY,          p->dstZ,    p->dstPitch,  p->dstHeight};
-    struct end from = {p->srcMemoryType, p->srcHost, p->srcDevice, p->srcXInBytes,
+    struct end from = {p->srcMemoryType, p->srcHost, p->srcDevice, p->srcArray, p->srcXInBytes,
                        p->srcY,          p->srcZ,    p->srcPitch,  p->srcHeight};
     return copy_pitched(to, from, p->WidthInBytes, p->Height, p->Depth, stream,
                         sync && host_waits(p->dstMemoryType, p->srcMemoryType));
@@ -292,4 +315,98 @@ CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
 CUresult cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
 {
     return copy_3d_peer(pCopy, per_thread(hStream), false);
+}
+
+/* ---- a line of an array ----------------------------------------------------------------------------------------- */
+
+/* Bytes of the first row: these functions are for arrays of one dimension. */
+static struct end line_of(CUarray array, size_t offset)
+{
+    return (struct end){.type = CU_MEMORYTYPE_ARRAY, .array = array, .x = offset};
+}
+
+static struct end device_line(CUdeviceptr address)
+{
+    return (struct end){.type = CU_MEMORYTYPE_DEVICE, .device = address};
+}
+
+static struct end host_line(const void *host)
+{
+    return (struct end){.type = CU_MEMORYTYPE_HOST, .host = host};
+}
+
+CUresult cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount)
+{
+    return copy_pitched(line_of(dstArray, dstOffset), device_line(srcDevice), ByteCount, 1, 1, NULL, false);
+}
+
+CUresult cuMemcpyDtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount)
+{
+    return copy_pitched(line_of(dstArray, dstOffset), device_line(srcDevice), ByteCount, 1, 1, CU_STREAM_PER_THREAD,
+                        false);
+}
+
+CUresult cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount)
+{
+    return copy_pitched(device_line(dstDevice), line_of(srcArray, srcOffset), ByteCount, 1, 1, NULL, false);
+}
+
+CUresult cuMemcpyAtoD_v2_ptds(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount)
+{
+    return copy_pitched(device_line(dstDevice), line_of(srcArray, srcOffset), ByteCount, 1, 1, CU_STREAM_PER_THREAD,
+                        false);
+}
+
+CUresult cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount)
+{
+    return copy_pitched(line_of(dstArray, dstOffset), host_line(srcHost), ByteCount, 1, 1, NULL, true);
+}
+
+CUresult cuMemcpyHtoA_v2_ptds(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount)
+{
+    return copy_pitched(line_of(dstArray, dstOffset), host_line(srcHost), ByteCount, 1, 1, CU_STREAM_PER_THREAD, true);
+}
+
+CUresult cuMemcpyAtoH_v2(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount)
+{
+    return copy_pitched(host_line(dstHost), line_of(srcArray, srcOffset), ByteCount, 1, 1, NULL, true);
+}
+
+CUresult cuMemcpyAtoH_v2_ptds(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount)
+{
+    return copy_pitched(host_line(dstHost), line_of(srcArray, srcOffset), ByteCount, 1, 1, CU_STREAM_PER_THREAD, true);
+}
+
+CUresult cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount)
+{
+    return copy_pitched(line_of(dstArray, dstOffset), line_of(srcArray, srcOffset), ByteCount, 1, 1, NULL, false);
+}
+
+CUresult cuMemcpyAtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount)
+{
+    return copy_pitched(line_of(dstArray, dstOffset), line_of(srcArray, srcOffset), ByteCount, 1, 1,
+                        CU_STREAM_PER_THREAD, false);
+}
+
+CUresult cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount,
+                              CUstream hStream)
+{
+    return copy_pitched(line_of(dstArray, dstOffset), host_line(srcHost), ByteCount, 1, 1, hStream, false);
+}
+
+CUresult cuMemcpyHtoAAsync_v2_ptsz(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount,
+                                   CUstream hStream)
+{
+    return copy_pitched(line_of(dstArray, dstOffset), host_line(srcHost), ByteCount, 1, 1, per_thread(hStream), false);
+}
+
+CUresult cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream)
+{
+    return copy_pitched(host_line(dstHost), line_of(srcArray, srcOffset), ByteCount, 1, 1, hStream, false);
+}
+
+CUresult cuMemcpyAtoHAsync_v2_ptsz(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount,
+                                   CUstream hStream)
+{
+    return copy_pitched(host_line(dstHost), line_of(srcArray, srcOffset), ByteCount, 1, 1, per_thread(hStream), false);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "softgpu/array.h"
 #include "softgpu/memory.h"
 #include "softgpu/module.h"
 
@@ -264,6 +265,8 @@ void context_teardown(struct context *c)
     c->heap = NULL;
     c->heap_bytes = 0;
     context_unlock();
+    texture_free_context(c);
+    array_free_context(c);
     /* Pools and mapped handles belong to the device and stay. */
     memory_free_all(c, ~(1u << MEMORY_POOL | 1u << MEMORY_MAPPING));
     if (!c->primary)

@@ -58,6 +58,8 @@ enum handle_kind {
     HANDLE_POOL,
     HANDLE_VMM,
     HANDLE_LINK,
+    HANDLE_ARRAY,
+    HANDLE_MIPMAP,
 };
 bool handle_add(const void *pointer, enum handle_kind kind); /* false: out of memory */
 bool handle_remove(const void *pointer, enum handle_kind kind);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "softgpu/array.h"
 #include "softgpu/device.h"
 #include "softgpu/fault.h"
 #include "softgpu/memory.h"
@@ -47,7 +48,11 @@ static CUresult run_error(const struct ptx_result *result)
     case STATUS_OK:
         return CUDA_SUCCESS;
     case STATUS_FAULT:
-        return launch_fault_error(result->fault_count ? result->faults[0].kind : PTX_FAULT_TRAP);
+        /* Outside a surface is a trap; a misaligned access to one is what it is elsewhere. */
+        if (!result->fault_count ||
+            (result->faults[0].space == PTX_SPACE_SURFACE && result->faults[0].kind == PTX_FAULT_OUT_OF_BOUNDS))
+            return launch_fault_error(PTX_FAULT_TRAP);
+        return launch_fault_error(result->faults[0].kind);
     case STATUS_LIMIT:
         return CUDA_ERROR_LAUNCH_TIMEOUT;
     case STATUS_CANCELLED:
@@ -72,7 +77,7 @@ static void sleep_ns(uint64_t ns)
 static void run_flawed(struct launch_op *l, struct ptx_result *result, struct diag *diag)
 {
     struct fault_watch watch;
-    const struct ptx_memory watched = {.find = fault_watch_find, .context = &watch};
+    const struct ptx_memory watched = {.find = fault_watch_find, .texture = texture_find_object, .context = &watch};
     bool watching = fault_needs_watch(&l->faults);
     uint64_t start = state_now_ns();
     if (fault_has(&l->faults, FAULT_REORDER))
@@ -96,7 +101,7 @@ static void run_flawed(struct launch_op *l, struct ptx_result *result, struct di
 static void run(struct op *op)
 {
     struct launch_op *l = (struct launch_op *)op;
-    static const struct ptx_memory memory = {.find = memory_find};
+    static const struct ptx_memory memory = {.find = memory_find, .texture = texture_find_object};
     struct ptx_result result;
     struct diag diag = {.offset = -1};
     if (fault_has(&l->faults, FAULT_STALE))

@@ -250,6 +250,7 @@ static void release(const struct allocation *a)
     switch (a->kind) {
     case MEMORY_MANAGED:
     case MEMORY_PINNED:
+    case MEMORY_ARRAY:
         munmap((void *)(uintptr_t)a->address, a->span);
         break;
     case MEMORY_REGISTERED:

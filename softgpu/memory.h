@@ -21,7 +21,7 @@ enum memory_kind {
     MEMORY_PINNED,     /* cuMemHostAlloc, cuMemAllocHost */
     MEMORY_REGISTERED, /* cuMemHostRegister */
     MEMORY_MAPPING,    /* cuMemMap */
-    MEMORY_ARRAY,      /* storage of a CUDA array */
+    MEMORY_ARRAY,      /* storage of a CUDA array: memory of the host that kernels have no address of */
 };
 
 struct allocation {
@@ -38,7 +38,7 @@ bool memory_init(void);
 
 /* Takes `bytes` (not 0) of device memory. CUDA_ERROR_OUT_OF_MEMORY when there is no room. */
 CUresult memory_alloc(struct context *context, uint64_t bytes, enum memory_kind kind, void *owner, uint64_t *address);
-/* Pinned or managed memory of the host, aligned to 4096. */
+/* Pinned or managed memory of the host, or an array's, aligned to 4096. */
 CUresult memory_alloc_host(struct context *context, uint64_t bytes, enum memory_kind kind, uint32_t flags,
                            void **pointer);
 /* Makes the pages of [pointer, pointer + bytes) reachable. CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED when some are. */

@@ -1,5 +1,5 @@
 /* Copies of two and three dimensions. */
-#include "softgpu/rt.h"
+#include "softgpu/rt_array.h"
 
 /* Where the two ends lie, by the direction that the caller names. */
 static bool memory_types(enum cudaMemcpyKind kind, CUmemorytype *to, CUmemorytype *from)
@@ -90,12 +90,47 @@ cudaError_t cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, si
     return copy_2d_async(dst, dpitch, src, spitch, width, height, kind, stream, true);
 }
 
+/* Bytes of an element of an array. */
+static CUresult element_of(cudaArray_t array, size_t *bytes)
+{
+    CUDA_ARRAY3D_DESCRIPTOR d;
+    CUresult result = driver.cuArray3DGetDescriptor_v2(&d, (CUarray)array);
+    if (result != CUDA_SUCCESS)
+        return result;
+    struct cudaChannelFormatDesc f = rt_channel_desc(d.Format, d.NumChannels);
+    *bytes = (size_t)(f.x + f.y + f.z + f.w) / 8;
+    return CUDA_SUCCESS;
+}
+
+/* Where an array takes part, its positions and the extent count its elements. */
+static CUresult take_arrays(CUDA_MEMCPY3D *c, const struct cudaMemcpy3DParms *p)
+{
+    size_t from = 1, to = 1;
+    CUresult result = p->srcArray ? element_of(p->srcArray, &from) : CUDA_SUCCESS;
+    if (result == CUDA_SUCCESS && p->dstArray)
+        result = element_of(p->dstArray, &to);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (p->srcArray && p->dstArray && from != to)
+        return CUDA_ERROR_INVALID_VALUE;
+    c->srcXInBytes *= from;
+    c->dstXInBytes *= to;
+    c->WidthInBytes *= from > to ? from : to;
+    if (p->srcArray) {
+        c->srcMemoryType = CU_MEMORYTYPE_ARRAY;
+        c->srcArray = (CUarray)p->srcArray;
+    }
+    if (p->dstArray) {
+        c->dstMemoryType = CU_MEMORYTYPE_ARRAY;
+        c->dstArray = (CUarray)p->dstArray;
+    }
+    return CUDA_SUCCESS;
+}
+
 static CUresult shape_3d(CUDA_MEMCPY3D *c, const struct cudaMemcpy3DParms *p)
 {
-    if (!p)
+    if (!p || (p->srcArray && p->srcPtr.ptr) || (p->dstArray && p->dstPtr.ptr))
         return CUDA_ERROR_INVALID_VALUE;
-    if (p->srcArray || p->dstArray)
-        return rt_unsupported("cudaMemcpy3D: arrays");
     *c = (CUDA_MEMCPY3D){.srcXInBytes = p->srcPos.x,
                          .srcY = p->srcPos.y,
                          .srcZ = p->srcPos.z,
@@ -115,7 +150,7 @@ static CUresult shape_3d(CUDA_MEMCPY3D *c, const struct cudaMemcpy3DParms *p)
                          .Depth = p->extent.depth};
     if (!memory_types(p->kind, &c->dstMemoryType, &c->srcMemoryType))
         return (CUresult)cudaErrorInvalidMemcpyDirection;
-    return CUDA_SUCCESS;
+    return take_arrays(c, p);
 }
 
 static bool empty(struct cudaExtent e)

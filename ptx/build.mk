@@ -8,6 +8,7 @@ $(B)/obj/ptx/%.o: EXTRA_CFLAGS += -fno-math-errno -fno-trapping-math
 PTX_KIT = $(B)/obj/tests/unit/ptx_kit.o
 $(eval $(call unit_test,ptx_integer,$(PTX_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_float,$(PTX_KIT) $(PTX),-lmpfr -lgmp))
+$(eval $(call unit_test,ptx_async,$(PTX_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_video,$(PTX_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_packed,$(PTX_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_heap,$(PTX_KIT) $(PTX)))

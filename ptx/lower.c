@@ -526,7 +526,8 @@ static void read_modifiers(struct lower *l)
         }
         uint64_t bit = UINT64_C(1) << modifiers[k].class;
         /* cp.async.ca.shared.global names two spaces; caches and scopes may repeat. */
-        bool repeats = bit & (M(CACHE) | M(SPACE) | M(SCOPE) | M(MATRIX) | M(TF32) | M(TEXTURE) | M(SUBBYTE));
+        bool repeats =
+            bit & (M(CACHE) | M(SPACE) | M(SCOPE) | M(MATRIX) | M(TF32) | M(TEXTURE) | M(SUBBYTE) | M(MBARRIER));
         if ((m->set & bit) && !repeats) {
             snprintf(why, sizeof why, "modifier `.%.40s` does not go with another of its kind", word);
             lower_refuse(l, why);

@@ -42,7 +42,7 @@ enum { BAR_MODE_SYNC, BAR_MODE_ARRIVE, BAR_MODE_RED, BAR_MODE_WARP };
     X(CC) X(HALF) X(COMPARE) X(OPER) X(SPACE) X(VECTOR) X(SEMANTICS) X(MMIO) X(SCOPE) X(CACHE) X(UNI) X(SYNC)          \
     X(ALIGNED) X(TO) X(SHIFTAMT) X(MODE) X(PROPERTY) X(PERMUTE) X(SIDE) X(CLAMP) X(BARRIER) X(ASYNC) X(GROUP)       \
     X(MATRIX) X(TF32) X(TEXTURE)                                                                                       \
-    X(SUBBYTE) X(PACK) X(PLUS_ONE) X(SCALE)
+    X(SUBBYTE) X(PACK) X(PLUS_ONE) X(SCALE) X(MBARRIER)
 // clang-format on
 #define CLASS_INDEX(name) CLASS_##name,
 enum modifier_class { MODIFIER_CLASSES(CLASS_INDEX) CLASS_COUNT };
@@ -116,6 +116,8 @@ const struct operand *operand_at(const struct lower *l, uint32_t i); /* NULL beh
 struct insn *emit(struct lower *l, enum microop op, unsigned mod, uint32_t d, uint32_t a, uint32_t b, uint32_t c);
 uint32_t emit_extra(struct lower *l, uint32_t slot); /* index of a new extra operand */
 
+void number_access(struct lower *l); /* the instruction emitted last is the module's next access to memory */
+
 /* Where an address operand points: base slot and offset. */
 struct address {
     uint32_t base;
@@ -129,6 +131,10 @@ enum microop load_op(enum mem_space space, enum element element);
 /* The statement's functions, by row of opcodes.def. */
 #define OPCODE(name, modifiers, types, operands, function, effect) void function(struct lower *l);
 #include "ptx/opcodes.def"
+
+/* lower_mbarrier.c: cp.async.mbarrier and cp.async.bulk */
+void lower_cp_mbarrier(struct lower *l);
+void lower_cp_bulk(struct lower *l);
 
 /* refusal.c: keeps the reader's present message as one of the function's; false when there are so many that no more are
  * wanted. And, when all functions are lowered: which kernels can reach such a function. */

@@ -1,4 +1,5 @@
 /* lower_memory.c - loads, stores, atomics, address conversions, fences. */
+#include <string.h>
 #include "ptx/lower.h"
 
 static enum element element_of(enum type t)
@@ -86,7 +87,7 @@ static void check_order(struct lower *l, bool store)
         lower_refuse(l, "this memory order does not go with it");
 }
 
-static void number_access(struct lower *l)
+void number_access(struct lower *l)
 {
     l->code->insns[l->code->count - 1].aux = l->module->access_count++;
 }
@@ -378,8 +379,18 @@ void lower_nothing(struct lower *l)
  * one of the moments at which a device may do it. */
 void lower_cp(struct lower *l)
 {
-    if (!has(l, M(ASYNC)))
+    if (!has(l, M(ASYNC)) || strcmp(l->s->mods[0]->text, "async") != 0)
         lower_refuse(l, "only cp.async is known");
+    if (l->s->mod_count > 1 && strcmp(l->s->mods[1]->text, "mbarrier") == 0) {
+        lower_cp_mbarrier(l);
+        return;
+    }
+    if (l->s->mod_count > 1 && strcmp(l->s->mods[1]->text, "bulk") == 0) {
+        lower_cp_bulk(l);
+        return;
+    }
+    if (has(l, M(MBARRIER) | M(BARRIER)) || l->m.type_count)
+        lower_refuse(l, "this combination of modifiers is not known here");
     if (has(l, M(GROUP))) {
         if (l->m.value[CLASS_GROUP] > 2)
             lower_refuse(l, "this combination of modifiers is not known here");

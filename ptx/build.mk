@@ -18,6 +18,7 @@ $(eval $(call unit_test,ptx_shadow,$(PTX_SHADOW_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_shadow_values,$(PTX_SHADOW_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_shadow_flags,$(PTX_SHADOW_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_shadow_double,$(PTX_SHADOW_KIT) $(PTX),-lmpfr -lgmp))
+$(eval $(call unit_test,ptx_rounding,$(PTX_KIT) $(PTX),-lmpfr -lgmp))
 
 BENCHES += $(B)/bench/bench_ptx
 $(B)/bench/bench_ptx: $(B)/obj/bench/bench_ptx.o $(PTX)

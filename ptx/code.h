@@ -61,6 +61,8 @@ enum {
     MOD_VECTOR_SHIFT = 8,    /* number of elements of LDV and STV */
     MOD_ELEMENT = 0x0f,      /* enum element */
     MOD_SPACE_SHIFT = 4,     /* enum mem_space of LDV, STV, ATOM */
+    /* Of single precision that no rounding is given for: a bound is, .approx or .full. The value is the same here. */
+    FLOAT_APPROXIMATE = 0x100,
     ATOM_NO_RESULT = 0x1000, /* red: nobody uses d */
 };
 enum element { ELEMENT_U8, ELEMENT_S8, ELEMENT_U16, ELEMENT_S16, ELEMENT_B32, ELEMENT_S32, ELEMENT_B64, ELEMENT_COUNT };

@@ -115,14 +115,15 @@ static enum status check_config(struct launch *l, struct diag *d)
         return refuse(d, "no memory given");
     if (c->cooperative && blocks > MAX_RESIDENT)
         return refuse(d, "a cooperative launch of %llu blocks: at most %d", (unsigned long long)blocks, MAX_RESIDENT);
-    if (c->checked && c->shadow)
-        return refuse(d, "checked and shadow mode do not go together");
+    if (c->checked + c->shadow + (c->rounding_seed != 0) > 1)
+        return refuse(d, "checked mode, shadow mode and rounding by chance do not go together");
     l->memory = c->memory;
     l->block_threads = (uint32_t)threads;
     l->warp_count = (l->block_threads + WARP - 1) / WARP;
     l->block_count = blocks;
     l->checked = c->checked;
     l->shadow = c->shadow;
+    l->rounding = c->rounding_seed != 0;
     return STATUS_OK;
 }
 

@@ -4,7 +4,7 @@
  *     exec.c          a launch: configuration, workers, which block next, results
  *     exec_block.c    a block: its threads, turns, barriers, deadlock
  *     exec_warp.c     what the lanes of a warp do together
- *     exec_loop.inc   a thread: the loop over instructions; compiled as run_device, run_checked and run_shadow
+ *     exec_loop.inc   a thread: the loop over instructions; compiled as run_device, run_checked, run_shadow and run_stochastic
  *     exec_memory.c   finding memory, atomics, bitmaps
  *     exec_texture.c  textures, and exec_surface.c surfaces
  *     exec_fault.c    the table of faults
@@ -65,6 +65,7 @@ struct thread {
     struct ptx_shadow_value *numbers, *local_numbers;
     struct number_pair *pairs;
     uint32_t number_slots, local_number_room;
+    uint64_t random; /* rounding by chance */
     uint8_t taint; /* shadow mode: of everything it stores from here on (exec_shadow.h) */
     uint32_t index, lane, warp, tid[3];
     uint32_t wait_mask;  /* THREAD_WARP: lanes it waits for; THREAD_BARRIER: which */
@@ -125,7 +126,7 @@ struct launch {
     pthread_mutex_t lock; /* faults, found ranges, print, misaligned atomics */
     struct fault_table *faults;
     struct check *check; /* checked mode's tables */
-    bool shadow;
+    bool shadow, rounding;
     struct number_table *numbers; /* shadow mode's events */
 };
 
@@ -148,6 +149,8 @@ enum stop run_device_fma(struct worker *w, struct block *b, struct thread *t); /
 enum stop run_checked(struct worker *w, struct block *b, struct thread *t);
 enum stop run_shadow(struct worker *w, struct block *b, struct thread *t);
 enum stop run_shadow_fma(struct worker *w, struct block *b, struct thread *t);
+enum stop run_stochastic(struct worker *w, struct block *b, struct thread *t);
+enum stop run_stochastic_fma(struct worker *w, struct block *b, struct thread *t);
 
 /* ---- exec_block.c ---- */
 struct block *block_create(struct worker *w);

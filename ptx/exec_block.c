@@ -1,7 +1,7 @@
 /* exec_block.c - one block: its threads' frames, turns, barriers and deadlock. */
 #include <stdlib.h>
 #include <string.h>
-#include "ptx/exec_shadow.h"
+#include "ptx/exec_rounding.h"
 
 enum { TURN = 1 << 15, MAX_DEPTH = 1 << 12, MAX_SLOTS = 1 << 20, MAX_LOCAL = 512 * 1024 };
 
@@ -358,6 +358,8 @@ bool block_start(struct block *b, uint64_t linear)
         t->depth = t->base = t->local_base = 0;
         t->executed = 0;
         t->taint = 0;
+        if (l->rounding)
+            t->random = rounding_start(l->config->rounding_seed, linear, i);
         if (!enter(b, t, l->entry))
             return false;
     }
@@ -503,9 +505,13 @@ static enum stop run_thread(struct worker *w, struct block *b, struct thread *t)
         return run_checked(w, b, t);
 #if defined(__x86_64__) && !defined(__clang__)
     if (w->launch->fma)
-        return w->launch->shadow ? run_shadow_fma(w, b, t) : run_device_fma(w, b, t);
+        return w->launch->shadow     ? run_shadow_fma(w, b, t)
+               : w->launch->rounding ? run_stochastic_fma(w, b, t)
+                                     : run_device_fma(w, b, t);
 #endif
-    return w->launch->shadow ? run_shadow(w, b, t) : run_device(w, b, t);
+    return w->launch->shadow     ? run_shadow(w, b, t)
+           : w->launch->rounding ? run_stochastic(w, b, t)
+                                 : run_device(w, b, t);
 }
 
 /* One turn for every thread of the warp that can run. False: nobody could. */

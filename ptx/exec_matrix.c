@@ -8,7 +8,7 @@
 #include <string.h>
 #include "ptx/exec_check.h"
 #include "ptx/exec_matrix.h"
-#include "ptx/exec_shadow.h"
+#include "ptx/exec_rounding.h"
 #include "ptx/matrix.h"
 
 /* `shadow` is kept in checked mode, `number` and `pair` in shadow mode. */
@@ -339,8 +339,43 @@ static unsigned cell_c(const struct product *p, unsigned i, unsigned j)
 
 enum { MAX_SIDE = 32, MAX_FLOATS = 512 }; /* floats of one a or b */
 
-static void multiply_floats(const struct matrix *x, const struct product *p)
+/* Devices add a few products at a time, cut off below the largest of them: what that may make of an element whose
+ * largest product or partial sum is `largest`. */
+static double cut_off(const struct product *p, double largest)
 {
+    return (p->k / 4 + 1) * 0x1p-22 * largest;
+}
+
+/* Rounding by chance: the element's sum in the order of k, as multiply_floats() makes it. `a` is a row, `b` a column
+ * with steps of n. */
+static uint64_t multiply_by_chance(const struct warp *w, const struct product *p, const double *a, const double *b,
+                                   uint64_t c)
+{
+    const struct matrix *x = w->matrix;
+    struct sum s = {decode(x->c.type, c), 0};
+    double largest = fabs(s.sum);
+    for (unsigned k = 0; k < p->k; k++) {
+        double f = a[k], g = b[k * p->n];
+        if (x->d.type == MATRIX_F64) {
+            struct dd exact = dd_fma(dd_of(f), dd_of(g), dd_of(s.sum));
+            s.sum = float64(rounding_double(w->first, bits64(__builtin_fma(f, g, s.sum)), exact, 0));
+            continue;
+        }
+        add(&s, f * g);
+        largest = fmax(largest, fmax(fabs(f * g), fabs(s.sum)));
+    }
+    if (x->d.type == MATRIX_F64)
+        return bits64(s.sum);
+    double noise = largest < INFINITY ? cut_off(p, largest) : 0;
+    if (x->d.type == MATRIX_F16)
+        return rounding_half(w->first, (uint16_t)encode(x->d.type, s), false, s.sum + s.error, noise);
+    return rounding_single(w->first, (uint32_t)encode(x->d.type, s), s.sum + s.error, noise);
+}
+
+static void multiply_floats(const struct warp *w, const struct product *p)
+{
+    const struct matrix *x = w->matrix;
+    const bool by_chance = w->worker->launch->rounding;
     double a[MAX_FLOATS] = {0}, b[MAX_FLOATS] = {0};
     for (unsigned i = 0; i < p->m * p->k; i++)
         a[i] = decode(x->a.type, p->a->bits[p->batch * p->m * p->k + i]);
@@ -349,6 +384,10 @@ static void multiply_floats(const struct matrix *x, const struct product *p)
     for (unsigned i = 0; i < p->m; i++)
         for (unsigned j = 0; j < p->n; j++) {
             unsigned at = cell_c(p, i, j);
+            if (by_chance) {
+                p->d->bits[at] = multiply_by_chance(w, p, a + i * p->k, b + j, p->c->bits[at]);
+                continue;
+            }
             struct sum s = {decode(x->c.type, p->c->bits[at]), 0};
             if (x->d.type == MATRIX_F64) {
                 for (unsigned k = 0; k < p->k; k++)
@@ -522,7 +561,7 @@ static void multiply(const struct warp *w)
         if (x->d.type == MATRIX_S32)
             multiply_integers(x, &p);
         else
-            multiply_floats(x, &p);
+            multiply_floats(w, &p);
         if (w->checked)
             multiply_undefined(x, &p);
         if (w->shadow && x->d.type != MATRIX_S32)

@@ -104,7 +104,8 @@ void lower_float(struct lower *l, const struct float_ops *ops, uint32_t count)
     }
     for (uint32_t i = 0; i < count; i++)
         s[i] = flushed(l, s[i], t);
-    emit(l, is_nearest(rounding) ? ops->f32 : ops->f32_rounded, (unsigned)rounding, d, s[0], s[1], s[2]);
+    unsigned bounded = has(l, M(APPROX) | M(FULL)) ? FLOAT_APPROXIMATE : 0;
+    emit(l, is_nearest(rounding) ? ops->f32 : ops->f32_rounded, (unsigned)rounding | bounded, d, s[0], s[1], s[2]);
     finish_float(l, d, t);
 }
 

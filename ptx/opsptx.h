@@ -319,6 +319,10 @@ struct ptx_launch {
      * place, by a hash of its address and this seed (its bits stay). Comparing `wide` of two runs gives the
      * conditioning of the problem itself, which no algorithm can beat. */
     uint64_t perturbation;
+    /* Not 0: every inexact floating-point operation is rounded up or down by chance, to the nearer neighbour the more
+     * often, drawn from this seed; approximate functions are off by up to their bound. The same seed gives the same
+     * results. Not together with `checked` or `shadow`. */
+    uint64_t rounding_seed;
     uint64_t seed;              /* 0: blocks and warps in order; else a seeded order */
     uint32_t workers;           /* threads for blocks; 0 or 1: on the calling thread only */
     uint64_t instruction_limit; /* thread instructions; 0: none. Reached: STATUS_LIMIT */

@@ -239,8 +239,12 @@ static uint64_t atom_result32(unsigned mod, uint32_t old, uint32_t b, uint32_t c
             return old + b;
         }
     case ATOM_MIN:
+        if (type == ATOM_F16X2 || type == ATOM_BF16X2)
+            return HALVES2(min_half, old, b, type == ATOM_BF16X2 ? HALF_BF16 : 0);
         return type == ATOM_S32 ? ((int32_t)old < (int32_t)b ? old : b) : (old < b ? old : b);
     case ATOM_MAX:
+        if (type == ATOM_F16X2 || type == ATOM_BF16X2)
+            return HALVES2(max_half, old, b, type == ATOM_BF16X2 ? HALF_BF16 : 0);
         return type == ATOM_S32 ? ((int32_t)old > (int32_t)b ? old : b) : (old > b ? old : b);
     case ATOM_INC:
         return old >= b ? 0 : old + 1;
@@ -284,10 +288,17 @@ static uint64_t atom_result64(unsigned mod, uint64_t old, uint64_t b, uint64_t c
 
 static uint64_t atom_result16(unsigned mod, uint16_t old, uint16_t b, uint16_t c)
 {
-    unsigned type = mod >> 4 & 0xf;
-    if ((mod & 0xf) == ATOM_ADD)
-        return add_half(old, b, type == ATOM_BF16 ? HALF_BF16 : 0);
-    return old == b ? c : old;
+    unsigned half = (mod >> 4 & 0xf) == ATOM_BF16 ? HALF_BF16 : 0;
+    switch (mod & 0xf) {
+    case ATOM_ADD:
+        return add_half(old, b, half);
+    case ATOM_MIN:
+        return min_half(old, b, half);
+    case ATOM_MAX:
+        return max_half(old, b, half);
+    default:
+        return old == b ? c : old;
+    }
 }
 
 static uint64_t atom_result(unsigned mod, uint32_t bytes, uint64_t old, uint64_t b, uint64_t c)

@@ -147,6 +147,8 @@ void lower_ld(struct lower *l)
     check_order(l, false);
     uint32_t count;
     const struct operand *d = vector_items(l, 0, &count);
+    if (count > 4)
+        lower_refuse(l, "it moves more than four elements");
     struct address a = lower_address(l, operand_at(l, 1), space_of(l));
     enum element e = element_of(t);
     unsigned order = order_mod(l);
@@ -200,6 +202,8 @@ void lower_st(struct lower *l)
     check_order(l, true);
     uint32_t count;
     const struct operand *s = vector_items(l, 1, &count);
+    if (count > 4)
+        lower_refuse(l, "it moves more than four elements");
     struct address a = lower_address(l, operand_at(l, 0), space_of(l));
     if (a.space == MEM_PARAM || a.space == MEM_CONST)
         lower_bad_operand(l, 0, "a space that can be written");
@@ -313,7 +317,7 @@ static unsigned atom_type(struct lower *l, unsigned op)
     case TYPE_F16X2:
     case TYPE_BF16:
     case TYPE_BF16X2:
-        if (add && has(l, M(NOFTZ)))
+        if ((add || (order && has(l, M(VECTOR)))) && has(l, M(NOFTZ)))
             return l->type == TYPE_F16     ? ATOM_F16
                    : l->type == TYPE_F16X2 ? ATOM_F16X2
                    : l->type == TYPE_BF16  ? ATOM_BF16
@@ -325,8 +329,20 @@ static unsigned atom_type(struct lower *l, unsigned op)
     lower_refuse(l, "this operation does not go with its type here");
 }
 
-static struct insn *emit_atom(struct lower *l, uint32_t d, uint32_t first)
+/* The form with a vector is one atomic per element: PTX promises no more. */
+static void check_vector(struct lower *l, unsigned type, const struct address *a)
 {
+    uint32_t most = type == ATOM_F16 || type == ATOM_BF16                           ? 8
+                    : type == ATOM_F32 || type == ATOM_F16X2 || type == ATOM_BF16X2 ? 4
+                                                                                    : 0;
+    if ((uint32_t)l->m.value[CLASS_VECTOR] > most || a->space == MEM_SHARED)
+        lower_refuse(l, "this vector does not go with its type or space");
+}
+
+/* atom, and, with `result` false, red. */
+static void emit_atom(struct lower *l, bool result)
+{
+    const uint32_t first = result;
     if (l->m.type_count != 1 || !has(l, M(OPER)))
         lower_refuse(l, "expected an operation and a type");
     unsigned op = (unsigned)l->m.value[CLASS_OPER];
@@ -341,29 +357,39 @@ static struct insn *emit_atom(struct lower *l, uint32_t d, uint32_t first)
     struct address a = lower_address(l, operand_at(l, first), space_of(l));
     if (a.space != MEM_GLOBAL && a.space != MEM_SHARED && a.space != MEM_GENERIC)
         lower_refuse(l, "atomics work on .global and .shared");
-    uint32_t b = source(l, first + 1, l->type), c = 0;
-    if (op == ATOM_CAS)
-        c = source(l, first + 2, l->type);
-    else if (operand_at(l, first + 2))
-        lower_refuse(l, "the form with a vector or a third operand is not known here");
-    struct insn *in =
-        emit(l, OP_ATOM, op | type << 4 | (unsigned)a.space << 8 | (order_mod(l) & (MOD_ACQUIRE | MOD_RELEASE)), d,
-             a.base, b, c);
-    in->imm = (uint64_t)a.offset;
-    number_access(l);
-    return in;
+    const bool vector = has(l, M(VECTOR));
+    if (vector)
+        check_vector(l, type, &a);
+    if (op != ATOM_CAS && operand_at(l, first + 2))
+        lower_refuse(l, "the form with a third operand is not known here");
+    uint32_t count, b[8], d[8], c = op == ATOM_CAS ? source(l, first + 2, l->type) : 0;
+    const struct operand *from = vector_items(l, first + 1, &count), *to = result ? vector_items(l, 0, &count) : NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        b[i] = source_operand(l, &from[i], l->type);
+        /* Of several, none is written before all are read. */
+        d[i] = vector || !result ? temporary(l) : destination_operand(l, to, l->type);
+    }
+    unsigned mod = op | type << 4 | (unsigned)a.space << 8 | (order_mod(l) & (MOD_ACQUIRE | MOD_RELEASE));
+    for (uint32_t i = 0; i < count; i++) {
+        emit(l, OP_ATOM, mod | (result ? 0 : ATOM_NO_RESULT), d[i], a.base, b[i], c)->imm =
+            (uint64_t)a.offset + (uint64_t)i * type_info[l->type].bits / 8;
+        number_access(l);
+    }
+    for (uint32_t i = 0; i < count && vector && result; i++)
+        if (!is_sink(&to[i]))
+            emit(l, OP_MOV, 0, destination_operand(l, &to[i], l->type), d[i], 0, 0);
 }
 
 void lower_atom(struct lower *l)
 {
     if (l->m.type_count != 1)
         lower_refuse(l, "expected one type");
-    emit_atom(l, destination(l, 0, l->type), 1);
+    emit_atom(l, true);
 }
 
 void lower_red(struct lower *l)
 {
-    emit_atom(l, temporary(l), 0)->mod |= ATOM_NO_RESULT;
+    emit_atom(l, false);
 }
 
 void lower_fence(struct lower *l)

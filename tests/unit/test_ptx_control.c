@@ -423,6 +423,31 @@ static void test_newer_targets(void **state)
     kit_free(k);
 }
 
+static void test_vector_atomics(void **state)
+{
+    static const uint32_t before[12] = {0x3f800000, 0x40000000, 0x40800000, 0x41000000,  /* 1, 2, 4, 8 */
+                                        0x3c003c00, 0x3c00bc00,                          /* f16: 1 1, -1 1 */
+                                        0x38004200, 0x42004200,                          /* f16: 3 0.5, 3 3 */
+                                        0x3f804000, 0x40404040, 0xbf80bf80, 0x7fc03f00}; /* bf16, a NaN */
+    static const uint32_t after[12] = {0x40c00000, 0x40c00000, 0x40e00000, 0x41300000,   /* 6, 6, 7, 11 */
+                                       0x42004000, 0xbc003c00,                           /* 2 3, 1 -1 */
+                                       0x38003c00, 0xc0004000,                           /* 1 0.5, 2 -2 */
+                                       0x40004000, 0x40404040, 0x40004000, 0x3f803f80};
+    for (int mode = 0; mode < 3; mode++) {
+        struct kit *k = start("handmade.ptx");
+        k->launch.checked = mode == 1;
+        k->launch.shadow = mode == 2;
+        memcpy(out, before, sizeof before);
+        ok(k, "vector_atomics", 1, 1);
+        for (int i = 0; i < 12; i++)
+            assert_int_equal((uint32_t)out[i], after[i]);
+        static const uint32_t seen[] = {0x3f800000, 0x40000000, 0x38004200, 0, 0x3f804000, 0x7fc03f00};
+        for (int i = 0; i < 6; i++)
+            assert_int_equal((uint32_t)out[16 + i], seen[i]);
+        kit_free(k);
+    }
+}
+
 static void test_negative_bases(void **state)
 {
     for (int mode = 0; mode < 3; mode++) {
@@ -518,6 +543,7 @@ int main(void)
         cmocka_unit_test(test_guards),
         cmocka_unit_test(test_newer_targets),
         cmocka_unit_test(test_negative_bases),
+        cmocka_unit_test(test_vector_atomics),
         cmocka_unit_test(test_reserved_shared),
         cmocka_unit_test(test_clocks),
         cmocka_unit_test(test_counts),

@@ -108,11 +108,11 @@ static const char *register_type(unsigned bits)
     return bits == 1 ? "pred" : bits == 64 ? "b64" : bits == 32 ? "b32" : "b16";
 }
 
-void kit_instruction(const char *instruction, struct kit_shape shape, const uint64_t *in, uint64_t *out, uint32_t count)
+/* The kernel that does it: writes its text, of `size` bytes at most. */
+static void instruction_kernel(char *text, size_t size, const char *instruction, struct kit_shape shape)
 {
-    char text[4096];
     size_t n = 0;
-#define ADD(...) n += (size_t)snprintf(text + n, sizeof text - n, __VA_ARGS__)
+#define ADD(...) n += (size_t)snprintf(text + n, size - n, __VA_ARGS__)
     ADD(".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out, .param .u32 "
         "n) {\n");
     ADD(".reg .b64 %%x<4>; .reg .b32 %%t<5>; .reg .pred %%q; .reg .pred %%p;\n");
@@ -138,6 +138,24 @@ void kit_instruction(const char *instruction, struct kit_shape shape, const uint
         ADD("st.global.b%u [%%x1], %%d;\n", shape.d);
     ADD("END: ret;\n}\n");
 #undef ADD
+}
+
+bool kit_try_instruction(struct kit *k, const char *instruction, struct kit_shape shape)
+{
+    char text[4096];
+    instruction_kernel(text, sizeof text, instruction, shape);
+    memset(k, 0, sizeof *k);
+    if (ptx_module_load(text, strlen(text), "test.ptx", &k->module, &k->diag) != STATUS_OK)
+        return false;
+    bool admitted = ptx_kernel_refusal(k->module, ptx_module_kernel(k->module, 0)) == NULL;
+    kit_free(k);
+    return admitted;
+}
+
+void kit_instruction(const char *instruction, struct kit_shape shape, const uint64_t *in, uint64_t *out, uint32_t count)
+{
+    char text[4096];
+    instruction_kernel(text, sizeof text, instruction, shape);
     struct kit k;
     kit_load(&k, text);
     memset(out, 0, count * sizeof *out);

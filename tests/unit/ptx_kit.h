@@ -44,6 +44,9 @@ struct kit_shape {
 void kit_instruction(const char *instruction, struct kit_shape shape, const uint64_t *in, uint64_t *out,
                      uint32_t count);
 
+/* Whether the executor takes the instruction at all. `k` is scratch. */
+bool kit_try_instruction(struct kit *k, const char *instruction, struct kit_shape shape);
+
 uint64_t kit_random(uint64_t *state);
 
 #endif

@@ -102,10 +102,13 @@ static void note_texel(struct texture_access *x, uint64_t address, const uint8_t
         struct number_pair pair;
         shadow_take(x->worker, device_entries(&x->worker->cache[x->in->aux], at), at, bytes, true, &out->number[c],
                     &pair);
-        if (t->kind == PTX_TEXEL_FLOAT && bytes == 2) /* it is returned as a float */
-            out->number[c].kind = out->number[c].kind == PTX_SHADOW_F16 ? PTX_SHADOW_F32 : PTX_SHADOW_NONE;
-        if (t->kind != PTX_TEXEL_FLOAT || out->number[c].kind == PTX_SHADOW_NONE)
-            out->number[c] = NUMBER_MEMORY;
+        struct ptx_shadow_value *n = &out->number[c];
+        if (t->kind == PTX_TEXEL_FLOAT && bytes == 2 && n->kind == PTX_SHADOW_F16) {
+            n->kind = PTX_SHADOW_F32; /* as which it is returned */
+        } else if (t->kind != PTX_TEXEL_FLOAT || bytes == 2 || n->kind == PTX_SHADOW_NONE) {
+            *n = shadow_plain_of(n);
+            n->origin = ORIGIN_MEMORY;
+        }
     }
 }
 
@@ -169,11 +172,20 @@ static uint32_t extent(const struct ptx_texture_level *level, unsigned axis)
     return n ? n : 1;
 }
 
+/* Nothing is known of its values in the other modes. */
+static void forget(const struct texture_access *x, struct texel *t)
+{
+    if (x->checked)
+        memset(t->checked, 0, sizeof t->checked);
+    if (x->shadow)
+        memset(t->number, 0, sizeof t->number);
+}
+
 static bool texel_at(struct texture_access *x, const struct ptx_texture_level *level, const int64_t number[3],
                      struct texel *out)
 {
     uint32_t at[3] = {0, 0, x->layer};
-    memset(out, 0, sizeof *out);
+    forget(x, out);
     for (unsigned c = 0; c < 4; c++)
         out->bits[c] = missing(x->texture, c);
     for (unsigned axis = 0; axis < x->axes; axis++) {
@@ -389,7 +401,7 @@ static bool sample(struct texture_access *x, struct texel *out)
         for (unsigned c = 0; c < 4; c++)
             sum[c] += share / 256.0 * part[c];
     }
-    memset(out, 0, sizeof *out);
+    forget(x, out);
     for (unsigned c = 0; c < 4; c++)
         out->bits[c] = bits32(canonical32((float)sum[c]));
     return true;
@@ -406,15 +418,16 @@ static bool gather(struct texture_access *x, struct texel *out)
     uint32_t part[3];
     unsigned c = x->op->component;
     footprint(x, level, number, part);
-    memset(out, 0, sizeof *out);
     for (unsigned i = 0; i < 4; i++) {
         struct texel t;
         int64_t at[3] = {number[0] + right[i], number[1] + below[i], 0};
         if (!texel_at(x, level, at, &t))
             return false;
         out->bits[i] = t.bits[c];
-        out->checked[i] = t.checked[c];
-        out->number[i] = t.number[c];
+        if (x->checked)
+            out->checked[i] = t.checked[c];
+        if (x->shadow)
+            out->number[i] = t.number[c];
     }
     return true;
 }
@@ -546,6 +559,8 @@ void texture_used(struct texture_access *x, struct texel *t)
     for (unsigned c = 0; x->checked && c < 4; c++)
         if (t->checked[c].undef)
             undef_used(x->worker, x->block, x->thread, &t->checked[c]);
+    for (unsigned c = 0; x->shadow && c < 4; c++)
+        x->flags |= shadow_plain_of(&t->number[c]).flags;
 }
 
 static void bad_handle(struct texture_access *x, uint64_t handle)
@@ -564,8 +579,10 @@ static void put(struct texture_access *x, unsigned i, uint64_t value, const stru
     x->thread->stack[x->thread->base + slot].u64 = value;
     if (x->checked)
         x->thread->shadow[x->thread->base + slot] = *checked;
-    if (x->shadow)
+    if (x->shadow) {
         x->thread->numbers[x->thread->base + slot] = *number;
+        x->thread->numbers[x->thread->base + slot].flags |= x->flags;
+    }
 }
 
 static void put_texel(struct texture_access *x, const struct texel *t)
@@ -581,7 +598,7 @@ static void put_texel(struct texture_access *x, const struct texel *t)
     for (unsigned c = 0; c < 4 && op->result == RESULT_F16; c++)
         put(x, c, half[c], &t->checked[c], &plain);
     for (unsigned c = 0; c < 2 && op->result == RESULT_F16X2; c++) {
-        uint32_t low = t->checked[2 * c].undef, high = t->checked[2 * c + 1].undef;
+        uint32_t low = x->checked ? t->checked[2 * c].undef : 0, high = x->checked ? t->checked[2 * c + 1].undef : 0;
         struct shadow joined = {.undef =
                                     low || high ? ((low ? low : high) & ~0xffu) | (low ? 3 : 0) | (high ? 12 : 0) : 0};
         put(x, c, half[2 * c] | (uint32_t)half[2 * c + 1] << 16, &joined, &plain);
@@ -614,7 +631,6 @@ static bool do_texture(struct texture_access *x, uint64_t handle, const uint64_t
         return true;
     }
     struct texel t;
-    memset(&t, 0, sizeof t);
     if (!fetch(x, in, &t))
         return false;
     put_texel(x, &t);
@@ -642,7 +658,11 @@ bool texture_execute(struct worker *w, struct block *b, struct thread *t, const 
         bool stored = stores && i + op->elements >= op->inputs;
         if (x.checked && !stored && t->shadow[t->base + slots[i]].undef)
             undef_used(w, b, t, &t->shadow[t->base + slots[i]]);
+        if (x.shadow && !stored)
+            x.flags |= shadow_plain_of(&t->numbers[t->base + slots[i]]).flags;
     }
+    if (x.shadow)
+        x.flags |= t->numbers[t->base + in->a].flags & FLAGS_CONTROL;
     if (x.checked && t->shadow[t->base + in->a].undef)
         undef_used(w, b, t, &t->shadow[t->base + in->a]);
     return do_texture(&x, t->stack[t->base + in->a].u64, values);

@@ -19,6 +19,7 @@ struct texture_access {
     const struct texture_op *op;
     const struct ptx_texture *texture;
     bool checked, shadow;
+    uint8_t flags; /* shadow mode: what coordinates and handle say of the result, enum ptx_shadow_flags */
     unsigned axes, face; /* axes of a texel's place, without layers; face of a cube */
     uint32_t layer, cube;
     double coordinates[3], level, gradients[2][3];
@@ -30,7 +31,7 @@ const struct ptx_texture *texture_find(struct worker *w, uint64_t handle);
 uint32_t texel_bytes(const struct ptx_texture *t);
 /* Device memory of a texel; NULL: a fault was reported. */
 uint8_t *texture_device(struct texture_access *x, uint64_t address, uint32_t bytes);
-/* Checked mode: the texel's value matters. */
+/* The texel's value goes into a sum: in checked mode it matters, in shadow mode its flags do. */
 void texture_used(struct texture_access *x, struct texel *t);
 
 /* ---- exec_surface.c ---- */

@@ -301,6 +301,42 @@ static void test_shadows(void **state)
     kit_free(&k);
 }
 
+/* What coordinates and filtered texels are made of marks the result. */
+static void test_shadow_flags(void **state)
+{
+    static const char text[] = ".version 9.0\n.target sm_90\n.address_size 64\n"
+                               ".entry k(.param .u64 t, .param .u64 out, .param .f32 a, .param .f32 b) {\n"
+                               ".reg .b64 %x<2>; .reg .f32 %f<9>;\nld.param.u64 %x0, [t]; ld.param.u64 %x1, [out];\n"
+                               "ld.param.f32 %f0, [a]; ld.param.f32 %f1, [b]; add.f32 %f2, %f0, %f1;\n"
+                               "tex.1d.v4.f32.f32 {%f4,%f5,%f6,%f7}, [%x0, {%f2}]; st.global.f32 [%x1], %f4; ret;\n}\n";
+    float table[4] = {1, 2, 3, 4}, out;
+    struct ptx_shadow_value entries[8], result[2];
+    struct kit k;
+    start(&k, text);
+    textures[0] = linear_texture(kit_buffer(&k, -1, table, sizeof table), 4, 1, 32, PTX_TEXEL_FLOAT);
+    textures[0].addressing[0] = PTX_ADDRESS_CLAMP;
+    k.ranges[0].shadow = entries;
+    k.params[0] = 0x100;
+    kit_buffer(&k, 1, &out, sizeof out);
+    k.ranges[1].shadow = result;
+    k.launch.shadow = true;
+    for (int inexact = 0; inexact < 3; inexact++) /* the coordinate; a texel that is filtered */
+        for (int linear = 0; linear < 2; linear++) {
+            const float at[2] = {1.0f, inexact == 1 ? 0.1f : 0.75f}; /* 1.1 is rounded, 1.75 is not */
+            textures[0].linear = linear;
+            memcpy(&k.params[2], at, sizeof at);
+            memset(entries, 0, sizeof entries);
+            memset(result, 0, sizeof result);
+            if (inexact == 2)
+                entries[2] = (struct ptx_shadow_value){.wide = 2, .kind = PTX_SHADOW_F32, .flags = PTX_SHADOW_INEXACT};
+            assert_int_equal(kit_run(&k, "k", 1, 1), STATUS_OK);
+            assert_int_equal(result[0].flags & PTX_SHADOW_LOST,
+                             inexact == 1 || (inexact == 2 && linear) ? PTX_SHADOW_LOST : 0);
+            assert_true(out == (linear ? (inexact == 1 ? 1.6015625f : 2.25f) : 2.0f));
+        }
+    kit_free(&k);
+}
+
 /* ---- properties, variables, handles ---- */
 
 #define HEAD                                                                                                           \
@@ -434,15 +470,11 @@ static void test_handles_of_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_enlarge),
-        cmocka_unit_test(test_all_fetches),
-        cmocka_unit_test(test_surface_kernels),
-        cmocka_unit_test(test_surface_geometries),
-        cmocka_unit_test(test_linear_memory),
-        cmocka_unit_test(test_uninitialised),
-        cmocka_unit_test(test_shadows),
-        cmocka_unit_test(test_properties),
-        cmocka_unit_test(test_handles_of_nothing),
+        cmocka_unit_test(test_enlarge),         cmocka_unit_test(test_all_fetches),
+        cmocka_unit_test(test_surface_kernels), cmocka_unit_test(test_surface_geometries),
+        cmocka_unit_test(test_linear_memory),   cmocka_unit_test(test_uninitialised),
+        cmocka_unit_test(test_shadows),         cmocka_unit_test(test_shadow_flags),
+        cmocka_unit_test(test_properties),      cmocka_unit_test(test_handles_of_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@ ANALYZER_READ_SOURCES = analyzer/capture_read.c analyzer/capture_check.c analyze
 	analyzer/report_text.c analyzer/report_json.c
 ANALYZER_SOURCES = $(ANALYZER_READ_SOURCES) analyzer/selection.c analyzer/options.c analyzer/commands.c analyzer/cmd_help.c \
 	analyzer/cmd_report.c analyzer/cmd_list.c analyzer/cmd_show.c analyzer/cmd_verify.c analyzer/cmd_attribute.c analyzer/cmd_export.c analyzer/cmd_trace.c \
-	analyzer/verify.c analyzer/verify_judge.c analyzer/verify_memory.c analyzer/verify_compare.c analyzer/verify_faults.c analyzer/verify_outputs.c analyzer/verify_overlap.c analyzer/verify_numbers.c analyzer/shadow_run.c analyzer/rerun.c analyzer/attribute.c analyzer/npy.c analyzer/health.c analyzer/health_origin.c analyzer/verify_unwritten.c analyzer/verify_concurrent.c \
+	analyzer/verify.c analyzer/verify_judge.c analyzer/verify_memory.c analyzer/verify_compare.c analyzer/verify_faults.c analyzer/verify_outputs.c analyzer/verify_envelope.c analyzer/verify_overlap.c analyzer/verify_numbers.c analyzer/shadow_run.c analyzer/rerun.c analyzer/attribute.c analyzer/npy.c analyzer/health.c analyzer/health_origin.c analyzer/verify_unwritten.c analyzer/verify_concurrent.c \
 	analyzer/valid_bytes.c analyzer/blob_cache.c analyzer/cmd_ptx.c analyzer/device_code.c
 $(eval $(call archive,libanalyzer,$(ANALYZER_SOURCES)))
 
@@ -24,6 +24,7 @@ CAPTURE_MAKE = $(B)/obj/tests/unit/capture_make.o
 $(eval $(call unit_test,capture_read,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
 $(eval $(call fuzz_target,capture,$(ANALYZER_READ_SOURCES) $(COMMON_SOURCES),$(ANALYZER_LIBS)))
 $(eval $(call unit_test,analyzer_verify,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
+$(eval $(call unit_test,analyzer_envelope,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
 $(eval $(call unit_test,analyzer_model,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
 $(eval $(call unit_test,analyzer_numbers,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
 $(eval $(call unit_test,analyzer_findings,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))

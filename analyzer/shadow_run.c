@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Shadows of one launch together; a shadow is eight times as large as the memory that it stands beside. */
+/* Shadows of one launch together; with its flags a shadow is nine times as large as the memory that it stands beside.
+ */
 #define SHADOW_LIMIT (UINT64_C(4) << 30)
 
 void shadow_run_end(struct shadow_run *run)
@@ -27,11 +28,12 @@ const char *shadow_run_make(struct verify *v, const struct model_launch *l, cons
         struct reference_region *r = &out->memory.regions[i];
         if (!out->memory.info[i].reached || r->flags)
             continue;
-        total += r->bytes * sizeof *r->shadow / 2;
+        total += r->bytes * sizeof *r->shadow / 2 + r->bytes;
         if (total > SHADOW_LIMIT)
             return "budget";
         r->shadow = calloc((size_t)(r->bytes + 1) / 2, sizeof *r->shadow);
-        if (!r->shadow)
+        r->tainted = calloc((size_t)r->bytes + 1, 1);
+        if (!r->shadow || !r->tainted)
             return "no-memory";
     }
     verify_fill_launch(v, l, like->module, &out->memory, &run);

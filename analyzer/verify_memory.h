@@ -14,7 +14,7 @@ struct verify_region {
     uint8_t *known; /* owned; one bit per byte; NULL: all alike, see known_all */
 };
 struct verify_memory {
-    struct reference_region *regions; /* host, written, read, shadow owned; ids are indices */
+    struct reference_region *regions; /* host, written, read, shadow, tainted owned; ids are indices */
     struct verify_region *info;       /* by the same index */
     size_t count;
     struct reference_pointer *pointers;

@@ -1,21 +1,21 @@
 /* verify_outputs.c - the device's outputs against those of the kernel's own PTX.
  *
  * Bit-equal is "as written". Otherwise the kernel's PTX may leave the difference to the device (rounding of contracted
- * or approximate operations, order of atomics), and only what it cannot leave is a finding; the rest is "vacuous": not
- * judged.
+ * or approximate operations, order of atomics): runs that round by chance give each element an envelope
+ * (verify_envelope.c). Only what lies far outside is a finding; what cannot be told is "vacuous": not judged.
  */
-#include "analyzer/verify.h"
+#include "analyzer/verify_envelope.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/verify_compare.h"
-
 enum { ORDERS = 4 }; /* seeded orders tried for kernels whose result depends on the order */
 #define CLEARLY_BEYOND                                                                                                 \
     0.05 /* of the largest magnitude in the same allocation: no rounding of single operations gets here */
+/* What cannot be told of one word in a hundred leaves the launch judged; a thread may write so many words. */
+enum { OPEN_SHARE = 100, WORDS_OF_A_THREAD = 16 };
 #define ORDER_SLACK    4.0  /* times the spread seen over the orders */
 #define ORDER_ROUNDING 4e-6 /* of the largest value of the element over the orders: sums of a few hundred terms */
 
@@ -192,18 +192,19 @@ static void add_difference(struct judgement *j, struct judgement_difference d)
     j->differences[j->difference_count++] = d;
 }
 
-/* One difference per region. Returns how many words were certain. */
+/* One difference per region. `envelope` may be NULL. Returns how many words were certain. */
 static uint64_t take_region(const struct verify *v, const struct model_launch *l, const struct verify_memory *memory,
-                            unsigned traits, const struct comparison *c, size_t first, size_t last, struct judgement *j)
+                            unsigned traits, const struct envelope *envelope, const struct comparison *c, size_t first,
+                            size_t last, struct judgement *j)
 {
     size_t region = c->words[first].region;
     const struct reference_region *r = &memory->regions[region];
-    double scale = traits ? largest(r) : 0;
+    double scale = traits && !envelope ? largest(r) : 0;
     uint64_t sure = 0, kept = 0, outside = 0;
     size_t example = first;
     for (size_t i = first; i < last; i++) {
         const struct compare_word *w = &c->words[i];
-        if (!certain(traits, w, scale))
+        if (envelope ? envelope->words[i] != ENVELOPE_BEYOND : !certain(traits, w, scale))
             continue;
         if (!sure)
             example = i;
@@ -229,28 +230,78 @@ static uint64_t take_region(const struct verify *v, const struct model_launch *l
     return sure;
 }
 
+static uint64_t take_regions(const struct verify *v, const struct model_launch *l, const struct verify_memory *memory,
+                             unsigned traits, const struct envelope *envelope, const struct comparison *c,
+                             struct judgement *j)
+{
+    uint64_t sure = 0;
+    for (size_t first = 0, last; first < c->count; first = last) {
+        for (last = first; last < c->count && c->words[last].region == c->words[first].region;)
+            last++;
+        sure += take_region(v, l, memory, traits, envelope, c, first, last, j);
+    }
+    return sure;
+}
+
+/* How many words must be beyond before a kernel is accused. Where it decides by floats, some may be there because a
+ * thread went another way. */
+static uint64_t least_beyond(unsigned traits, const struct envelope *e, const struct comparison *c)
+{
+    uint64_t least = 1;
+    if (traits & REFERENCE_DECISION)
+        least = c->compared / 1000 > 8 ? c->compared / 1000 : 8;
+    return least + WORDS_OF_A_THREAD * e->near_threads;
+}
+
+/* The kernel's PTX leaves something open. */
+static void decide_by_envelope(const struct verify *v, const struct model_launch *l, const struct verify_memory *memory,
+                               unsigned traits, const struct envelope *e, const struct comparison *c,
+                               struct judgement *j)
+{
+    char detail[200];
+    unsigned long long differing = c->differing, compared = c->compared;
+    uint64_t beyond = e->counts[ENVELOPE_BEYOND], open = e->counts[ENVELOPE_OPEN], timed = e->counts[ENVELOPE_TIMED];
+    bool accused = !(traits & (REFERENCE_ORDER | REFERENCE_IDENTITY)) && beyond >= least_beyond(traits, e, c);
+    if (accused && take_regions(v, l, memory, traits, e, c, j))
+        return;
+    if (timed) {
+        snprintf(
+            detail, sizeof detail,
+            "%llu of %llu words differ, of them %llu that depend on clocks, processor numbers or what atomics found",
+            differing, compared, (unsigned long long)timed);
+        verify_not(j, "time-dependent", detail);
+    } else if (beyond || e->suspicious || open > c->compared / OPEN_SHARE) {
+        snprintf(
+            detail, sizeof detail,
+            "%llu of %llu words differ: %llu within what rounding and order may change, %llu not, %llu cannot be told",
+            differing, compared, (unsigned long long)e->counts[ENVELOPE_WITHIN], (unsigned long long)beyond,
+            (unsigned long long)open);
+        verify_not(j, "vacuous", detail);
+    }
+}
+
 static void decide(struct verify *v, const struct model_launch *l, const struct reference_module *module,
                    const struct reference_launch *run, const struct verify_memory *memory, const struct comparison *c,
                    struct judgement *j)
 {
     const struct ptx_kernel *kernel = ptx_module_find_kernel(reference_module_ptx(module), run->kernel);
     unsigned traits = kernel ? reference_traits(module, kernel) & REFERENCE_FREEDOMS : REFERENCE_FREEDOMS;
+    struct envelope envelope;
     char detail[160];
-    if (traits & REFERENCE_IDENTITY) {
-        verify_not(j, "device-identity", "the kernel reads clocks or processor numbers");
-        return;
-    }
     if ((traits & REFERENCE_ORDER) && order_explains(v, l, run, c)) {
         j->verdict = JUDGEMENT_CHECKED;
         return;
     }
-    uint64_t sure = 0;
-    for (size_t first = 0, last; first < c->count; first = last) {
-        for (last = first; last < c->count && c->words[last].region == c->words[first].region;)
-            last++;
-        sure += take_region(v, l, memory, traits, c, first, last, j);
+    if (traits && verify_envelope(v, l, run, memory, c, traits & REFERENCE_ORDER, &envelope)) {
+        decide_by_envelope(v, l, memory, traits, &envelope, c, j);
+        envelope_free(&envelope);
+        return;
     }
-    if (sure)
+    if (traits & REFERENCE_IDENTITY) {
+        verify_not(j, "time-dependent", "the kernel reads clocks or processor numbers");
+        return;
+    }
+    if (take_regions(v, l, memory, traits, NULL, c, j))
         return;
     snprintf(detail, sizeof detail,
              "%llu of %llu words differ, by no more than rounding, order or decisions may change",

@@ -347,7 +347,6 @@ static enum status run_workers(struct launch *l)
     bool ok = true;
     for (uint32_t i = 0; i < count && ok; i++) {
         workers[i].launch = l;
-        workers[i].random = l->config->seed + i;
         workers[i].cache = calloc(l->module->access_count + 1u, sizeof *workers[i].cache);
         ok = workers[i].cache != NULL;
     }
@@ -365,6 +364,7 @@ static enum status run_workers(struct launch *l)
         c->warp_instructions += part->warp_instructions;
         c->blocks += part->blocks;
         c->threads += part->threads;
+        c->tainted_threads += part->tainted_threads;
         c->global_read_bytes += part->global_read_bytes;
         c->global_write_bytes += part->global_write_bytes;
         free(workers[i].cache);

@@ -95,7 +95,9 @@ struct block {
     uint32_t *warp_order;
     uint32_t warp_count;
     bool started, finished, yielded; /* yielded: some thread used up its turn since last asked */
-    uint64_t turn;                   /* instructions a thread may run before others get a turn */
+    uint64_t turn, longest_turn;     /* instructions a thread may run before others get a turn */
+    uint32_t accesses;               /* checked mode: memory accesses likewise; 0: any number */
+    uint64_t random;                 /* draws of a seeded order */
     union slot **templates;          /* by function: initial frame for this block; NULL when not reachable */
     /* checked mode */
     uint8_t *shared_defined; /* one per byte */
@@ -137,7 +139,6 @@ struct worker {
     uint32_t at_number;
     struct texture_cache *textures; /* handles met last; NULL before the first */
     struct ptx_counts counts;
-    uint64_t random;
     struct block **blocks; /* resident */
     uint32_t block_count, block_capacity;
     pthread_t thread;

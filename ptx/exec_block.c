@@ -33,6 +33,7 @@ struct block *block_create(struct worker *w)
     uint64_t limit = l->config->instruction_limit;
     if (limit && limit < b->turn)
         b->turn = limit;
+    b->longest_turn = b->turn;
     if (!ok || (l->checked && !check_block_create(b))) {
         block_destroy(b);
         return NULL;
@@ -363,11 +364,12 @@ bool block_start(struct block *b, uint64_t linear)
         if (!enter(b, t, l->entry))
             return false;
     }
+    b->random = l->config->seed ^ linear * UINT64_C(0xd6e8feb86659fd93);
     for (uint32_t i = 0; i < b->warp_count; i++)
         b->warp_order[i] = i;
     if (l->config->seed)
         for (uint32_t i = b->warp_count; i > 1; i--) {
-            uint32_t k = (uint32_t)(random_next(&b->worker->random) % i), other = b->warp_order[k];
+            uint32_t k = (uint32_t)(random_next(&b->random) % i), other = b->warp_order[k];
             b->warp_order[k] = b->warp_order[i - 1];
             b->warp_order[i - 1] = other;
         }
@@ -514,16 +516,33 @@ static enum stop run_thread(struct worker *w, struct block *b, struct thread *t)
                                  : run_device(w, b, t);
 }
 
-/* One turn for every thread of the warp that can run. False: nobody could. */
+/* A seeded order gives turns of any length, most of them short ones, in instructions (a turn ends at the next jump)
+ * and, in checked mode, in memory accesses: so that what another thread does falls between any two of them. */
+static void draw_turn(struct block *b)
+{
+    uint64_t r = random_next(&b->random), least = UINT64_C(1) << (4 + r % 12);
+    b->turn = least + (r >> 32 & (least - 1));
+    if (b->turn > b->longest_turn)
+        b->turn = b->longest_turn;
+    b->accesses = 2 + (uint32_t)(r >> 8 & ((1u << (r >> 16 & 15)) - 1));
+}
+
+/* One turn for every thread of the warp that can run, in the order of lanes or in a seeded one. False: nobody could. */
 static bool run_warp(struct block *b, uint32_t warp, uint64_t *spent)
 {
     struct worker *w = b->worker;
     bool any = false;
+    const bool seeded = w->launch->config->seed != 0;
     uint32_t first = warp * WARP, end = first + WARP < b->thread_count ? first + WARP : b->thread_count;
-    for (uint32_t i = first; i < end; i++) {
-        struct thread *t = &b->threads[i];
-        if (t->state != THREAD_READY)
+    uint64_t order = seeded ? random_next(&b->random) : 0;
+    uint32_t step = (uint32_t)(order & 31) | 1, start = (uint32_t)(order >> 5 & 31);
+    for (uint32_t k = 0; k < WARP; k++) {
+        uint32_t i = first + ((k * step + start) & (WARP - 1));
+        if (i >= end || b->threads[i].state != THREAD_READY)
             continue;
+        struct thread *t = &b->threads[i];
+        if (seeded)
+            draw_turn(b);
         any = true;
         uint64_t before = t->executed;
         enum stop stop = run_thread(w, b, t);
@@ -571,6 +590,7 @@ static void finish_block(struct block *b)
         uint64_t longest = 0;
         for (uint32_t i = warp * WARP; i < warp * WARP + WARP && i < b->thread_count; i++) {
             c->thread_instructions += b->threads[i].executed;
+            c->tainted_threads += b->threads[i].taint != 0;
             if (b->threads[i].executed > longest)
                 longest = b->threads[i].executed;
         }

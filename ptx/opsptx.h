@@ -294,6 +294,7 @@ struct ptx_counts {
     uint64_t thread_instructions; /* executed, per lane */
     uint64_t warp_instructions;
     uint64_t blocks, threads;
+    uint64_t tainted_threads; /* shadow mode: that branched on what is DECIDED or TIMED */
     uint64_t global_read_bytes, global_write_bytes;
 };
 
@@ -323,7 +324,7 @@ struct ptx_launch {
      * often, drawn from this seed; approximate functions are off by up to their bound. The same seed gives the same
      * results. Not together with `checked` or `shadow`. */
     uint64_t rounding_seed;
-    uint64_t seed;              /* 0: blocks and warps in order; else a seeded order */
+    uint64_t seed;              /* 0: blocks, warps and lanes in order; else a seeded order, with turns of seeded length */
     uint32_t workers;           /* threads for blocks; 0 or 1: on the calling thread only */
     uint64_t instruction_limit; /* thread instructions; 0: none. Reached: STATUS_LIMIT */
     const atomic_bool *cancel;  /* becomes true: STATUS_CANCELLED soon after */

@@ -116,7 +116,8 @@ void reference_run(const struct reference_launch *launch, struct reference_resul
             .variables = layout.variables,
             .memory = &memory,
             .cooperative = launch->cooperative,
-            .checked = !launch->shadow,
+            .checked = !launch->shadow && !launch->rounding_seed,
+            .rounding_seed = launch->rounding_seed,
             .shadow = launch->shadow,
             .perturbation = launch->perturbation,
             .fill = launch->fill,
@@ -130,6 +131,7 @@ void reference_run(const struct reference_launch *launch, struct reference_resul
         struct ptx_result ran;
         result->status = ptx_run(&run, &ran, &result->diag);
         result->instructions = ran.counts.thread_instructions;
+        result->tainted_threads = ran.counts.tainted_threads;
         take_faults(&layout, &ran, result);
         result->unknown_read = layout_own_read(&layout);
         result->events = ran.events;

@@ -61,6 +61,7 @@ struct reference_region {
     const uint8_t *valid;    /* NULL: all bytes were written before */
     /* With `shadow`: NULL, or one entry per two bytes as in struct ptx_range, zeroed by the caller. */
     struct ptx_shadow_value *shadow;
+    uint8_t *tainted; /* likewise, one byte per byte: enum ptx_shadow_flags */
 };
 struct reference_pointer { /* the 8-byte word at `offset` of the parameters points into a region */
     uint32_t offset;
@@ -91,7 +92,8 @@ struct reference_launch {
     bool shadow;
     uint8_t fill; /* of shared and local memory that nobody wrote */
     uint64_t perturbation;
-    uint64_t seed; /* order of blocks and warps; 0: as numbered */
+    uint64_t rounding_seed; /* not 0: rounds by chance, unchecked, and ends at the first fault */
+    uint64_t seed;          /* order of blocks, warps and lanes; 0: as numbered */
     uint32_t workers;
     uint64_t instruction_limit;
     uint32_t sm_count;
@@ -112,6 +114,7 @@ struct reference_result {
     bool foreign;      /* isolated: an address was used that does not derive from the arguments */
     bool unknown_read; /* a variable without recorded contents was read */
     uint64_t instructions;
+    uint64_t tainted_threads; /* with `shadow`: see struct ptx_counts */
 };
 
 /* Runs it. `launch->regions[].host`, `written` and `read` are changed. *result is always filled; release it. */

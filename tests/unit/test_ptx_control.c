@@ -522,6 +522,54 @@ static void test_counts(void **state)
     }
 }
 
+/* ---- seeded orders ---- */
+
+/* Each thread adds 1 to a counter in shared memory, in two steps or in one; all see the sum after a barrier. */
+static uint32_t counted(const char *step, uint64_t seed, bool checked)
+{
+    static char text[2048];
+    static uint32_t sums[64];
+    struct kit k;
+    snprintf(
+        text, sizeof text,
+        ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out) { .shared .u32 s; .reg .b32 "
+        "%%r<9>; .reg .b64 %%x<4>; .reg .pred %%p;\n"
+        "mov.u32 %%r0, %%tid.x; ld.param.u64 %%x0, [out]; mul.wide.u32 %%x1, %%r0, 4; add.s64 %%x0, %%x0, %%x1; "
+        "setp.eq.u32 %%p, %%r0, 0; mov.u32 %%r2, 0; @%%p st.shared.u32 [s], %%r2; bar.sync 0;\n%s\nbar.sync 0; "
+        "ld.shared.u32 %%r1, [s]; st.global.u32 [%%x0], %%r1; ret; }\n",
+        step);
+    kit_load(&k, text);
+    kit_buffer(&k, 0, sums, sizeof sums);
+    k.launch.seed = seed;
+    k.launch.checked = checked;
+    assert_int_equal(kit_run(&k, "k", 1, 64), STATUS_OK);
+    for (int i = 1; i < 64; i++)
+        assert_int_equal(sums[i], sums[0]);
+    kit_free(&k);
+    return sums[0];
+}
+
+static void test_seeds_provoke_races(void **state)
+{
+    static const char torn[] = "ld.shared.u32 %r1, [s]; add.u32 %r1, %r1, 1; st.shared.u32 [s], %r1;";
+    static const char whole[] = "atom.shared.add.u32 %r1, [s], 1;";
+    static const char jumps[] =
+        "ld.shared.u32 %r1, [s]; mov.u32 %r3, 0;\nL: add.u32 %r3, %r3, 1; setp.lt.u32 %p, %r3, 50; "
+        "@%p bra L; add.u32 %r1, %r1, 1; st.shared.u32 [s], %r1;";
+    uint32_t fewest = 64, fewest_jumps = 64;
+    assert_int_equal(counted(torn, 0, true), 64);
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        uint32_t sum = counted(torn, seed, true), with_jumps = counted(jumps, seed, false);
+        fewest = sum < fewest ? sum : fewest;
+        fewest_jumps = with_jumps < fewest_jumps ? with_jumps : fewest_jumps;
+        assert_int_equal(counted(torn, seed, true), sum);
+        assert_int_equal(counted(jumps, seed, false), with_jumps);
+        assert_int_equal(counted(whole, seed, true), 64);
+    }
+    assert_true(fewest < 64);
+    assert_true(fewest_jumps < 64);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -547,6 +595,7 @@ int main(void)
         cmocka_unit_test(test_reserved_shared),
         cmocka_unit_test(test_clocks),
         cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_seeds_provoke_races),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

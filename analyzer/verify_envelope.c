@@ -23,7 +23,7 @@ struct envelope_element {
     size_t region;
     uint64_t offset;
     uint32_t bytes;
-    bool floating, stored;
+    bool floating, stored, exact; /* exact: no rounding is behind it */
     enum element_type type;
     uint8_t flags; /* enum ptx_shadow_flags */
     uint8_t word;  /* enum envelope_word */
@@ -91,6 +91,7 @@ static void add_element(struct maker *m, size_t word, uint64_t offset, uint32_t 
     e.low = e.high = integer_of(expected, bytes);
     if (e.floating) {
         e.type = type_of(s->kind);
+        e.exact = !(s->flags & PTX_SHADOW_INEXACT);
         e.device = element_value(e.type, (const uint8_t *)&e.device_bits);
         e.expected = element_value(e.type, r->host + offset);
         e.own = fabs(e.expected - s->wide - ptx_shadow_low(s));
@@ -193,6 +194,8 @@ static enum envelope_word judge_float(struct envelope_element *e, double magnitu
         return ENVELOPE_WITHIN; /* zeros of another sign, NaNs of other bits */
     if (e->flags & PTX_SHADOW_TIMED)
         return ENVELOPE_TIMED;
+    if (e->exact && e->stored && !(e->flags & (PTX_SHADOW_DECIDED | PTX_SHADOW_LOST)))
+        return ENVELOPE_BEYOND;
     double size = fmax(fabs(e->expected), magnitude), off = fabs(e->device - e->expected);
     double scale = fmax(fmax(e->spread, e->own), last_place(e->type, e->expected));
     if (!(WITHIN_SCALES * scale <= size) || !(fabs(e->expected) < INFINITY) || !e->stored)

@@ -510,7 +510,8 @@ static void multiply_number(const struct warp *w, const struct product *p, const
     enum ptx_shadow_kind kind = number_kind(x->d.type);
     double actual = decode(x->d.type, p->d->bits[cell]);
     struct ptx_shadow_value r = {wide.high, 0, deeper(depth, 0), kind & 0xf, flags & 0xf};
-    r.flags |= wide.high != actual || wide.low != 0 ? PTX_SHADOW_INEXACT : 0;
+    /* Devices cut off while they add, also where the sum is exact. */
+    r.flags |= !doubles || wide.high != actual || wide.low != 0 ? PTX_SHADOW_INEXACT : 0;
     if (!(dd_distance(actual, wide) <= limits[kind].bound * fabs(wide.high) + limits[kind].floor)) {
         struct judgement j = {o, 3, HOW_FMA, limits[kind].precision, actual, wide, exact};
         r.origin = shadow_judge(w->worker, w->block, owner(w, &x->d, cell), w->in, &j);

@@ -1,7 +1,7 @@
 /* exec_shadow.c - judging the error of a float operation, the events of a launch, half precision. */
 #include <stdlib.h>
 #include <string.h>
-#include "ptx/exec_shadow.h"
+#include "ptx/exec_rounding.h"
 
 struct number_table {
     struct map index; /* line * 4 + kind -> event */
@@ -343,7 +343,7 @@ static struct ptx_shadow_value half_result(struct worker *w, struct block *b, st
     }
     enum precision p = bf16 ? PRECISION_BF16 : PRECISION_F16;
     r.wide = half_wide(in->op, in->mod, o[0].wide, o[1].wide, o[2].wide);
-    r.flags |= r.wide != actual ? PTX_SHADOW_INEXACT : 0;
+    r.flags |= r.wide != actual || rounding_noise(in->op, in->mod, 1) != 0 ? PTX_SHADOW_INEXACT : 0;
     if (!(fabs(actual - r.wide) <= precisions[p].bound * fabs(r.wide) + precisions[p].floor)) {
         struct judgement j = {o,
                               m.count,

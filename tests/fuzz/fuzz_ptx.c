@@ -68,9 +68,10 @@ static void run(const struct ptx_module *m, const struct ptx_kernel *kernel, con
         .memory = memory,
         .dynamic_shared_bytes = 64,
         .checked = mode == 1 || mode == 2,
-        .shadow = mode >= 3,
+        .shadow = mode == 3 || mode == 4,
         .perturbation = mode == 4,
-        .seed = mode == 1 ? 5 : 0,
+        .rounding_seed = mode == 5 ? 3 : 0,
+        .seed = mode == 1 || mode >= 4 ? 5 : 0,
         .cooperative = mode == 2,
         .instruction_limit = 3000,
         .print = print,
@@ -102,11 +103,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint64_t variables[MAX_VARIABLES] = {0};
     void *hosts[MAX_VARIABLES] = {NULL};
     struct ptx_range ranges[MAX_VARIABLES + 2];
-    uint8_t *buffer = calloc(1, BUFFER), *valid = calloc(1, BUFFER / 8);
+    uint8_t *buffer = calloc(1, BUFFER), *valid = calloc(1, BUFFER / 8), *tainted = calloc(1, BUFFER);
     struct ptx_shadow_value *shadow = calloc(BUFFER / 2, sizeof *shadow);
-    bool runnable = count <= MAX_VARIABLES && buffer && valid && shadow;
-    ranges[0] = (struct ptx_range){
-        .address = 0x0101010101010000, .bytes = BUFFER, .host = buffer, .id = 1, .valid = valid, .shadow = shadow};
+    bool runnable = count <= MAX_VARIABLES && buffer && valid && shadow && tainted;
+    ranges[0] = (struct ptx_range){.address = 0x0101010101010000,
+                                   .bytes = BUFFER,
+                                   .host = buffer,
+                                   .id = 1,
+                                   .valid = valid,
+                                   .shadow = shadow,
+                                   .tainted = tainted};
     struct ptx_memory memory = {.ranges = ranges, .range_count = 1, .texture = texture, .context = ranges};
     for (size_t i = 0; runnable && i < count; i++) {
         const struct ptx_variable *v = ptx_module_variable(m, i);
@@ -119,13 +125,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t i = 0; runnable && i < count; i++)
         (void)ptx_module_variable_init(m, i, variables, hosts[i]);
     for (size_t i = 0; runnable && i < ptx_module_kernel_count(m) && i < 4; i++)
-        for (int mode = 0; mode < 5; mode++)
+        for (int mode = 0; mode < 6; mode++)
             run(m, ptx_module_kernel(m, i), &memory, variables, mode);
     for (size_t i = 0; i < MAX_VARIABLES; i++)
         free(hosts[i]);
     free(buffer);
     free(valid);
     free(shadow);
+    free(tainted);
     ptx_module_free(m);
     return 0;
 }

@@ -246,6 +246,23 @@ static void test_envelope_of_approximate_functions(void **state)
     }
 }
 
+static void test_envelope_of_exact_results(void **state)
+{
+    static const char *const kernels[] = {MAP("mul.f32 %f2, %f1, 0f40800000;\nst.global.f32 [%rd4], %f2;\n"),
+                                          MAP("mul.f32 %f2, %f1, 0f3DCCCCCD;\nst.global.f32 [%rd4], %f2;\n")};
+    for (int rounded = 0; rounded < 2; rounded++) {
+        struct bench b;
+        start(&b, kernels[rounded]);
+        for (int i = 0; i < THREADS; i++)
+            b.after.floats[i] = b.input[i] * (rounded ? 0.1f : 4);
+        b.after.words[7]++;
+        if (rounded)
+            expect(&b, NULL);
+        else
+            expect_mismatch(&b, 7);
+    }
+}
+
 /* ---- decisions ---- */
 
 static bool at_least(float x, bool near)
@@ -307,8 +324,8 @@ int main(void)
         cmocka_unit_test(test_envelope_of_a_sound_device), cmocka_unit_test(test_envelope_of_coarse_arithmetic),
         cmocka_unit_test(test_envelope_one_wrong_element), cmocka_unit_test(test_envelope_that_says_nothing),
         cmocka_unit_test(test_envelope_of_half_precision), cmocka_unit_test(test_envelope_of_approximate_functions),
-        cmocka_unit_test(test_envelope_of_near_decisions), cmocka_unit_test(test_envelope_of_near_branches),
-        cmocka_unit_test(test_envelope_of_clocks),
+        cmocka_unit_test(test_envelope_of_exact_results),  cmocka_unit_test(test_envelope_of_near_decisions),
+        cmocka_unit_test(test_envelope_of_near_branches),  cmocka_unit_test(test_envelope_of_clocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,6 +36,11 @@ static void describe(const struct judgement_difference *d, struct finding *f)
     finding_evidence(f, "re-execution",
                      "first at offset %" PRIu64 ": device 0x%08x, expected 0x%08x (as floats %.9g and %.9g)", d->offset,
                      d->device, d->expected, (double)device, (double)expected);
+    if (d->scales > 0)
+        finding_evidence(f, "envelope",
+                         "the worst is %.3g times as far from the expected value as rounding, contraction and "
+                         "approximation can move it in six runs by chance",
+                         d->scales);
 }
 
 void classify_differences(const struct model *m, const struct judgements *js, struct findings *out)

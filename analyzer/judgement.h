@@ -77,6 +77,7 @@ struct judgement_difference {
     uint64_t words, of;        /* 4-byte words that differ, of those that were compared */
     uint64_t offset;           /* of the first one */
     uint32_t device, expected; /* its bits */
+    double scales;             /* how many scales of its envelope the worst one is off; 0: bits were compared */
     size_t finding;
 };
 

@@ -75,6 +75,14 @@ static cJSON *fault_json(const struct judgement_fault *f)
     return json;
 }
 
+/* NaN and infinities are no JSON numbers: all floating-point values are written as hexadecimal text. */
+static void add_real(cJSON *to, const char *name, double value)
+{
+    char text[40];
+    snprintf(text, sizeof text, "%a", value);
+    cJSON_AddStringToObject(to, name, text);
+}
+
 static cJSON *difference_json(const struct judgement_difference *d)
 {
     cJSON *json = cJSON_CreateObject();
@@ -85,15 +93,9 @@ static cJSON *difference_json(const struct judgement_difference *d)
     add_u64(json, "offset", d->offset);
     cJSON_AddNumberToObject(json, "device", d->device);
     cJSON_AddNumberToObject(json, "expected", d->expected);
+    if (d->scales > 0)
+        add_real(json, "scales", d->scales);
     return json;
-}
-
-/* NaN and infinities are no JSON numbers: all floating-point values are written as hexadecimal text. */
-static void add_real(cJSON *to, const char *name, double value)
-{
-    char text[40];
-    snprintf(text, sizeof text, "%a", value);
-    cJSON_AddStringToObject(to, name, text);
 }
 
 static cJSON *number_json(const struct judgement_number *n)
@@ -286,6 +288,12 @@ static bool read_fault(const cJSON *from, struct judgement_fault *f)
     return f->space && f->detail;
 }
 
+static double real(const cJSON *from, const char *name)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(from, name);
+    return cJSON_IsString(item) ? strtod(item->valuestring, NULL) : 0;
+}
+
 static bool read_difference(const cJSON *from, struct judgement_difference *d)
 {
     char *kind = text_of(from, "kind");
@@ -302,14 +310,9 @@ static bool read_difference(const cJSON *from, struct judgement_difference *d)
         .offset = number64(from, "offset"),
         .device = number32(from, "device"),
         .expected = number32(from, "expected"),
+        .scales = real(from, "scales"),
     };
     return known;
-}
-
-static double real(const cJSON *from, const char *name)
-{
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(from, name);
-    return cJSON_IsString(item) ? strtod(item->valuestring, NULL) : 0;
 }
 
 static bool read_number(const cJSON *from, struct judgement_number *n)

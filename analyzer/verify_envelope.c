@@ -276,6 +276,8 @@ static void judge(const struct maker *m, struct envelope *out)
     for (size_t i = 0; i < m->words->count; i++) {
         out->words[i] = (uint8_t)worst(m->elements + m->first[i], m->per_word[i]);
         out->counts[out->words[i]]++;
+        for (size_t k = 0; k < m->per_word[i]; k++)
+            out->scales[i] = fmaxf(out->scales[i], (float)m->elements[m->first[i] + k].scales);
     }
 }
 
@@ -291,7 +293,8 @@ bool verify_envelope(struct verify *v, const struct model_launch *l, const struc
     m.first = calloc(c->count + 1, sizeof *m.first);
     m.per_word = calloc(c->count + 1, 1);
     out->words = calloc(c->count + 1, 1);
-    ok = ok && m.elements && m.first && m.per_word && out->words;
+    out->scales = calloc(c->count + 1, sizeof *out->scales);
+    ok = ok && m.elements && m.first && m.per_word && out->words && out->scales;
     for (size_t i = 0; ok && i < c->count; i++)
         add_word(&m, i);
     for (uint64_t seed = 1; ok && seed <= RUNS; seed++)
@@ -312,5 +315,6 @@ bool verify_envelope(struct verify *v, const struct model_launch *l, const struc
 void envelope_free(struct envelope *e)
 {
     free(e->words);
+    free(e->scales);
     *e = (struct envelope){0};
 }

@@ -16,6 +16,7 @@ enum envelope_word {
 };
 struct envelope {
     uint8_t *words; /* owned; enum envelope_word of each word of the comparison */
+    float *scales;  /* owned; how many scales each word is off, 0 for integers */
     uint64_t counts[ENVELOPE_WORDS];
     uint64_t near_threads; /* threads that may go another way elsewhere, and leave other words unwritten or written */
     bool suspicious;       /* single elements are within, but all together they are too far off for rounding */

@@ -202,6 +202,7 @@ static uint64_t take_region(const struct verify *v, const struct model_launch *l
     double scale = traits && !envelope ? largest(r) : 0;
     uint64_t sure = 0, kept = 0, outside = 0;
     size_t example = first;
+    double worst = 0;
     for (size_t i = first; i < last; i++) {
         const struct compare_word *w = &c->words[i];
         if (envelope ? envelope->words[i] != ENVELOPE_BEYOND : !certain(traits, w, scale))
@@ -211,6 +212,7 @@ static uint64_t take_region(const struct verify *v, const struct model_launch *l
         sure++;
         kept += w->stored && w->device == w->before;
         outside += !w->stored;
+        worst = envelope ? fmax(worst, (double)envelope->scales[i]) : 0;
     }
     if (!sure || verify_concurrent(v, l, r->id))
         return 0;
@@ -226,6 +228,7 @@ static uint64_t take_region(const struct verify *v, const struct model_launch *l
                           .offset = w->offset,
                           .device = w->device,
                           .expected = w->expected,
+                          .scales = isfinite(worst) ? worst : 0,
                       });
     return sure;
 }

@@ -192,20 +192,20 @@ static enum envelope_word judge_float(struct envelope_element *e, double magnitu
 {
     if (e->device == e->expected || (e->device != e->device && e->expected != e->expected))
         return ENVELOPE_WITHIN; /* zeros of another sign, NaNs of other bits */
-    if (e->flags & PTX_SHADOW_TIMED)
-        return ENVELOPE_TIMED;
-    if (e->exact && e->stored && !(e->flags & (PTX_SHADOW_DECIDED | PTX_SHADOW_LOST)))
-        return ENVELOPE_BEYOND;
+    bool timed = e->flags & PTX_SHADOW_TIMED, sure = !(e->flags & (PTX_SHADOW_DECIDED | PTX_SHADOW_LOST)) && e->stored;
     double size = fmax(fabs(e->expected), magnitude), off = fabs(e->device - e->expected);
     double scale = fmax(fmax(e->spread, e->own), last_place(e->type, e->expected));
-    if (!(WITHIN_SCALES * scale <= size) || !(fabs(e->expected) < INFINITY) || !e->stored)
-        return ENVELOPE_OPEN;
-    e->scales = off / scale;
-    if (e->scales <= WITHIN_SCALES)
-        return ENVELOPE_WITHIN;
-    if (e->flags & (PTX_SHADOW_DECIDED | PTX_SHADOW_LOST))
-        return ENVELOPE_OPEN;
-    return e->scales <= BEYOND_SCALES ? ENVELOPE_OPEN : ENVELOPE_BEYOND; /* a NaN is beyond */
+    bool tells = WITHIN_SCALES * scale <= size && fabs(e->expected) < INFINITY && e->stored;
+    if (e->exact && sure && !timed)
+        return ENVELOPE_BEYOND;
+    if (tells) {
+        e->scales = off / scale;
+        if (e->scales <= WITHIN_SCALES)
+            return ENVELOPE_WITHIN;
+    }
+    if (timed)
+        return ENVELOPE_TIMED;
+    return tells && sure && !(e->scales <= BEYOND_SCALES) ? ENVELOPE_BEYOND : ENVELOPE_OPEN; /* a NaN is beyond */
 }
 
 /* One quantum more or less than some run is accepted where a decision was near. */

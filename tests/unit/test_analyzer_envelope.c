@@ -318,6 +318,24 @@ static void test_envelope_of_clocks(void **state)
     expect(&b, "time-dependent");
 }
 
+/* Threads that go on by what an atomic found, as the last block of a reduction does: their sums are judged, when they
+ * are what rounding may make of them. */
+static const char ticket_ptx[] =
+    MAP(".shared .u32 ticket;\nmov.u32 %r2, 0;\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 st.shared.u32 [ticket], %r2;\nbar.sync "
+        "0;\natom.shared.add.u32 %r3, [ticket], 1;\nsetp.gt.u32 %p2, %r3, 99;\n@%p2 bra END;\nmul.f32 %f2, %f1, "
+        "0f3DCCCCCD;\nadd.f32 %f2, %f2, %f1;\nst.global.f32 [%rd4], %f2;\nEND:\n");
+
+static void test_envelope_of_tickets(void **state)
+{
+    for (int wrong = 0; wrong < 2; wrong++) {
+        struct bench b;
+        start(&b, ticket_ptx);
+        for (int i = 0; i < THREADS; i++)
+            b.after.floats[i] = fmaf(b.input[i], 0.1f, b.input[i]) * (wrong ? 1.01f : 1);
+        expect(&b, wrong ? "time-dependent" : NULL);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -326,6 +344,7 @@ int main(void)
         cmocka_unit_test(test_envelope_of_half_precision), cmocka_unit_test(test_envelope_of_approximate_functions),
         cmocka_unit_test(test_envelope_of_exact_results),  cmocka_unit_test(test_envelope_of_near_decisions),
         cmocka_unit_test(test_envelope_of_near_branches),  cmocka_unit_test(test_envelope_of_clocks),
+        cmocka_unit_test(test_envelope_of_tickets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

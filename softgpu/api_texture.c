@@ -12,6 +12,7 @@ enum { BASE_ALIGN = 512, PITCH_ALIGN = 32 };
 struct object {
     struct context *context;
     bool surface, dead; /* dead: its array was destroyed */
+    uint64_t destroyed; /* 0, or the number of its destruction: launches with lower ones still find it */
     const struct array *array;
     const struct mipmap *mipmap;
     CUDA_RESOURCE_DESC resource;
@@ -23,19 +24,70 @@ struct object {
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct map objects; /* handle -> struct object */
-static uint64_t last_handle;
+static uint64_t last_handle, destructions;
+static unsigned launches; /* queued, not done */
+static bool garbage;      /* objects are kept for them */
 
-static struct object *find(uint64_t handle)
+static struct object *find_any(uint64_t handle)
 {
     uint64_t at;
     return map_get(&objects, handle, &at) ? (struct object *)(uintptr_t)at : NULL;
 }
 
-bool texture_find_object(void *context, uint64_t handle, struct ptx_texture *out)
+static struct object *find(uint64_t handle)
+{
+    struct object *o = find_any(handle);
+    return o && !o->destroyed ? o : NULL;
+}
+
+/* Frees the objects that `unwanted` says. */
+static void free_objects(bool (*unwanted)(const struct object *o, const void *context), const void *context)
+{
+    for (size_t i = 0; i < objects.capacity;) {
+        struct object *o = objects.slots[i].used ? (struct object *)(uintptr_t)objects.slots[i].value : NULL;
+        if (!o || !unwanted(o, context)) {
+            i++;
+            continue;
+        }
+        map_remove(&objects, objects.slots[i].key); /* another may move here */
+        free(o);
+    }
+}
+
+static bool is_destroyed(const struct object *o, const void *context)
+{
+    return o->destroyed;
+}
+
+static bool is_of(const struct object *o, const void *context)
+{
+    return o->context == context;
+}
+
+uint64_t texture_launch_begin(void)
+{
+    pthread_rwlock_wrlock(&lock);
+    launches++;
+    uint64_t number = destructions;
+    pthread_rwlock_unlock(&lock);
+    return number;
+}
+
+void texture_launch_end(void)
+{
+    pthread_rwlock_wrlock(&lock);
+    if (--launches == 0 && garbage) {
+        free_objects(is_destroyed, NULL);
+        garbage = false;
+    }
+    pthread_rwlock_unlock(&lock);
+}
+
+bool texture_find_object(uint64_t launch, uint64_t handle, struct ptx_texture *out)
 {
     pthread_rwlock_rdlock(&lock);
-    const struct object *o = find(handle);
-    bool found = o && !o->dead;
+    const struct object *o = find_any(handle);
+    bool found = o && !o->dead && (!o->destroyed || launch < o->destroyed);
     if (found)
         *out = o->meaning;
     pthread_rwlock_unlock(&lock);
@@ -58,15 +110,7 @@ void texture_forget(const struct array *array, const struct mipmap *mipmap)
 void texture_free_context(const struct context *context)
 {
     pthread_rwlock_wrlock(&lock);
-    for (size_t i = 0; i < objects.capacity;) {
-        struct object *o = objects.slots[i].used ? (struct object *)(uintptr_t)objects.slots[i].value : NULL;
-        if (!o || o->context != context) {
-            i++;
-            continue;
-        }
-        map_remove(&objects, objects.slots[i].key); /* another may move here */
-        free(o);
-    }
+    free_objects(is_of, context);
     pthread_rwlock_unlock(&lock);
 }
 
@@ -291,7 +335,10 @@ static CUresult destroy(uint64_t handle, bool surface)
     pthread_rwlock_wrlock(&lock);
     struct object *o = find(handle);
     bool good = o && o->surface == surface;
-    if (good) {
+    if (good && launches) {
+        o->destroyed = ++destructions;
+        garbage = true;
+    } else if (good) {
         map_remove(&objects, handle);
         free(o);
     }

@@ -142,12 +142,21 @@ CUresult array_create(struct context *context, const CUDA_ARRAY3D_DESCRIPTOR *de
     return CUDA_SUCCESS;
 }
 
+/* Work that was queued before has its textures still; what another thread queues meanwhile finds none, or is waited
+ * for.
+ */
+static CUresult forget(const struct array *array, const struct mipmap *mipmap)
+{
+    CUresult result = engine_wait_device();
+    texture_forget(array, mipmap);
+    return result == CUDA_SUCCESS ? engine_wait_device() : result;
+}
+
 CUresult array_destroy(struct array *a)
 {
     if (a->mipmap || !handle_remove(a, HANDLE_ARRAY))
         return CUDA_ERROR_INVALID_HANDLE;
-    texture_forget(a, NULL);
-    CUresult result = engine_wait_device();
+    CUresult result = forget(a, NULL);
     pthread_mutex_lock(&lock);
     for (struct array **at = &arrays; *at; at = &(*at)->next)
         if (*at == a) {
@@ -235,8 +244,7 @@ CUresult mipmap_destroy(struct mipmap *m)
     if (!handle_remove(m, HANDLE_MIPMAP))
         return CUDA_ERROR_INVALID_HANDLE;
     remove_levels(m);
-    texture_forget(NULL, m);
-    CUresult result = engine_wait_device();
+    CUresult result = forget(NULL, m);
     pthread_mutex_lock(&lock);
     for (struct mipmap **at = &mipmaps; *at; at = &(*at)->next)
         if (*at == m) {

@@ -2,7 +2,7 @@
  *
  * An array's elements lie row after row in memory of the host that has no device address. Layers of a layered array,
  * and faces of a cubemap, are slices like those of depth. Destroying waits for the device; a handle is dead before
- * that, so that no launch finds its memory afterwards.
+ * that, so that nothing new finds its memory afterwards.
  */
 #ifndef SOFTGPU_ARRAY_H
 #define SOFTGPU_ARRAY_H
@@ -66,7 +66,10 @@ bool array_box(const struct array *array, uint64_t x, uint64_t y, uint64_t z, ui
 /* Texture and surface objects of this array, or mipmap, are of nothing from now on. */
 void texture_forget(const struct array *array, const struct mipmap *mipmap);
 void texture_free_context(const struct context *context);
-/* The executor's view (struct ptx_memory.texture). */
-bool texture_find_object(void *context, uint64_t handle, struct ptx_texture *out);
+/* A launch that was queued before an object was destroyed still finds it: it asks with the number that begin() gave it
+ * when it was queued. end() when it is done. */
+uint64_t texture_launch_begin(void);
+void texture_launch_end(void);
+bool texture_find_object(uint64_t launch, uint64_t handle, struct ptx_texture *out);
 
 #endif

@@ -20,7 +20,19 @@ struct launch_op {
     uint8_t *params;
     uint64_t *variables;
     struct fault_plan faults;
+    uint64_t textures; /* texture_launch_begin() */
 };
+
+/* What the executor sees of the device. */
+struct view {
+    struct fault_watch watch; /* first: fault_watch_find() gets the view's address */
+    const struct launch_op *launch;
+};
+
+static bool find_texture(void *context, uint64_t handle, struct ptx_texture *out)
+{
+    return texture_find_object(((const struct view *)context)->launch->textures, handle, out);
+}
 
 CUresult launch_fault_error(enum ptx_fault_kind kind)
 {
@@ -76,20 +88,20 @@ static void sleep_ns(uint64_t ns)
 /* Runs it with the flaws that were asked for. */
 static void run_flawed(struct launch_op *l, struct ptx_result *result, struct diag *diag)
 {
-    struct fault_watch watch;
-    const struct ptx_memory watched = {.find = fault_watch_find, .texture = texture_find_object, .context = &watch};
+    struct view view = {.launch = l};
+    const struct ptx_memory watched = {.find = fault_watch_find, .texture = find_texture, .context = &view};
     bool watching = fault_needs_watch(&l->faults);
     uint64_t start = state_now_ns();
     if (fault_has(&l->faults, FAULT_REORDER))
         l->launch.seed = l->faults.seed[FAULT_REORDER] | 1;
     if (watching) {
-        fault_watch_begin(&watch);
+        fault_watch_begin(&view.watch);
         l->launch.memory = &watched;
         l->launch.workers = 1; /* the record of what was written is not made for several */
     }
     ptx_run(&l->launch, result, diag);
     if (watching)
-        fault_watch_end(&watch, &l->faults);
+        fault_watch_end(&view.watch, &l->faults);
     if (fault_has(&l->faults, FAULT_SLOWMEM)) {
         double factor = l->faults.rate[FAULT_SLOWMEM] > 1 ? l->faults.rate[FAULT_SLOWMEM] : SLOW_FACTOR;
         sleep_ns((uint64_t)((double)(state_now_ns() - start) * (factor - 1)));
@@ -101,7 +113,8 @@ static void run_flawed(struct launch_op *l, struct ptx_result *result, struct di
 static void run(struct op *op)
 {
     struct launch_op *l = (struct launch_op *)op;
-    static const struct ptx_memory memory = {.find = memory_find, .texture = texture_find_object};
+    struct view view = {.launch = l};
+    const struct ptx_memory memory = {.find = memory_find, .texture = find_texture, .context = &view};
     struct ptx_result result;
     struct diag diag = {.offset = -1};
     if (fault_has(&l->faults, FAULT_STALE))
@@ -128,6 +141,8 @@ static void run(struct op *op)
 static void drop(struct op *op)
 {
     struct launch_op *l = (struct launch_op *)op;
+    if (l->launch.kernel && l->launch.kernel->uses_textures)
+        texture_launch_end();
     if (l->image)
         image_unref(l->image);
     free(l->variables);
@@ -279,6 +294,8 @@ CUresult launch_submit(struct context *context, struct function *f, struct strea
         .launch_id = __atomic_add_fetch(&last_launch, 1, __ATOMIC_RELAXED),
         .sm_count = config_get()->sm_count,
     };
+    if (entry->uses_textures)
+        l->textures = texture_launch_begin();
     const struct ptx_module *flawed = faults.kinds & FAULT_TEXT_KINDS ? image_flawed(l->image, faults.kinds) : NULL;
     const struct ptx_kernel *rewritten = flawed ? ptx_module_find_kernel(flawed, entry->name) : NULL;
     if (rewritten && (refusal = ptx_kernel_refusal(flawed, rewritten)) != NULL) {

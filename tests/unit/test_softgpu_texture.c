@@ -272,6 +272,7 @@ static void test_copies_of_lines(void **state)
     ok(cuStreamSynchronize(s));
     ok(cuMemcpyAtoD_v2(device, b, 0, 12));
     ok(cuMemcpyDtoA_v2(a, 2, device, 6));
+    ok(cuCtxSynchronize()); /* the stream does not wait for the other by itself */
     ok(cuMemcpyAtoHAsync_v2(got, a, 0, 16, s));
     ok(cuStreamSynchronize(s));
     assert_string_equal(got, "01wxyz8989abcdef");
@@ -532,6 +533,54 @@ static void test_surfaces(void **state)
     ok(cuCtxSynchronize());
 }
 
+static void CUDA_CB hold(void *gate)
+{
+    while (!__atomic_load_n((int *)gate, __ATOMIC_ACQUIRE))
+        usleep(1000);
+}
+
+/* A launch that waits in its stream keeps its textures when the program destroys the objects meanwhile. */
+static void test_objects_destroyed_behind_a_launch(void **state)
+{
+    CUarray a = array_2d(W, H, CU_AD_FORMAT_UNSIGNED_INT32, 1, CUDA_ARRAY3D_SURFACE_LDST);
+    CUDA_RESOURCE_DESC r = resource_of(a);
+    CUDA_TEXTURE_DESC d = sampler(), got;
+    CUtexObject t;
+    CUsurfObject s;
+    CUstream stream;
+    CUdeviceptr out;
+    uint32_t image[H][W], values[8], x = 0, y = 0;
+    int gate = 0;
+    for (uint32_t i = 0; i < W * H; i++)
+        image[i / W][i % W] = i + 40;
+    CUDA_MEMCPY2D c = host_to_array(image, a, W * 4, H);
+    ok(cuMemcpy2D_v2(&c));
+    ok(cuMemAlloc_v2(&out, sizeof values));
+    ok(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUfunction fetch = function("fetch"), add = function("add");
+    ok(cuTexObjectCreate(&t, &r, &d, NULL));
+    ok(cuSurfObjectCreate(&s, &r));
+    ok(cuLaunchHostFunc(stream, hold, &gate));
+    float row = 0.5f;
+    void *of_add[] = {&s, &x, &y}, *of_fetch[] = {&out, &t, &row};
+    ok(cuLaunchKernel(add, 1, 1, 1, 1, 1, 1, 0, stream, of_add, NULL));
+    ok(cuLaunchKernel(fetch, 1, 1, 1, 8, 1, 1, 0, stream, of_fetch, NULL));
+    ok(cuTexObjectDestroy(t));
+    ok(cuSurfObjectDestroy(s));
+    fails(CUDA_ERROR_INVALID_VALUE, cuTexObjectDestroy(t));
+    fails(CUDA_ERROR_INVALID_VALUE, cuTexObjectGetTextureDesc(&got, t));
+    __atomic_store_n(&gate, 1, __ATOMIC_RELEASE);
+    ok(cuArrayDestroy(a)); /* waits */
+    ok(cuStreamSynchronize(stream));
+    ok(cuMemcpyDtoH_v2(values, out, sizeof values));
+    for (uint32_t i = 0; i < W; i++)
+        assert_int_equal(values[i], image[0][i] + (i == 0));
+    /* One that is queued behind that finds none. */
+    ok(cuLaunchKernel(fetch, 1, 1, 1, 8, 1, 1, 0, stream, of_fetch, NULL));
+    fails(CUDA_ERROR_LAUNCH_FAILED, cuStreamSynchronize(stream));
+    ok(reset_context(state));
+}
+
 /* An object outlives its array, but is of nothing then. */
 static void test_array_that_is_gone(void **state)
 {
@@ -585,6 +634,7 @@ int main(void)
         cmocka_unit_test(test_levels_and_views),
         cmocka_unit_test(test_layers),
         cmocka_unit_test(test_surfaces),
+        cmocka_unit_test(test_objects_destroyed_behind_a_launch),
         cmocka_unit_test(test_array_that_is_gone),
         cmocka_unit_test(test_context_ends),
     };

@@ -96,12 +96,23 @@ static void store_formatted(const struct texture_access *x, uint8_t *p, const ui
 
 /* ---- accesses ---- */
 
+/* Copies of a constant size are no calls. */
+static void copy(void *to, const void *from, unsigned bytes)
+{
+    if (bytes == 4)
+        memcpy(to, from, 4);
+    else if (bytes == 8)
+        memcpy(to, from, 8);
+    else
+        memcpy(to, from, bytes);
+}
+
 static void load(const struct texture_access *x, const uint8_t *p)
 {
     const uint32_t *slots = x->thread->code->extra + x->in->b;
     for (unsigned i = 0; i < x->op->elements; i++) {
         uint64_t value = 0;
-        memcpy(&value, p + i * x->op->bytes, x->op->bytes);
+        copy(&value, p + i * x->op->bytes, x->op->bytes);
         x->thread->stack[x->thread->base + slots[i]].u64 = value;
     }
 }
@@ -132,6 +143,6 @@ bool surface_access(struct texture_access *x, const uint64_t *in)
         store_formatted(x, p, in);
     else
         for (unsigned i = 0; i < op->elements; i++)
-            memcpy(p + i * op->bytes, &in[i], op->bytes);
+            copy(p + i * op->bytes, &in[i], op->bytes);
     return true;
 }

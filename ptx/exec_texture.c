@@ -82,9 +82,18 @@ static uint32_t missing(const struct ptx_texture *t, unsigned channel)
 
 static uint32_t raw_channel(const struct ptx_texture *t, const uint8_t *p, unsigned channel)
 {
-    uint32_t raw = 0;
-    memcpy(&raw, p + channel * t->bits / 8u, t->bits / 8u);
-    return raw;
+    uint32_t word;
+    uint16_t half;
+    switch (t->bits) {
+    case 8:
+        return p[channel];
+    case 16:
+        memcpy(&half, p + channel * 2, 2);
+        return half;
+    default:
+        memcpy(&word, p + channel * 4, 4);
+        return word;
+    }
 }
 
 /* What checked and shadow mode know of a texel in device memory. */
@@ -266,6 +275,7 @@ static bool texel_over_edge(struct texture_access *x, const struct ptx_texture_l
 static bool filtered(struct texture_access *x, const struct ptx_texture_level *level, const int64_t number[3],
                      const uint32_t part[3], double out[4])
 {
+    const unsigned channels = x->texture->channels;
     double sum[4] = {0}, missed = 0;
     int64_t n = extent(level, 0);
     for (unsigned corner = 0; corner < 1u << x->axes; corner++) {
@@ -287,12 +297,14 @@ static bool filtered(struct texture_access *x, const struct ptx_texture_level *l
         struct texel t;
         if (!(beside[0] || beside[1] ? texel_over_edge(x, level, at[0], at[1], &t) : texel_at(x, level, at, &t)))
             return false;
-        for (unsigned c = 0; c < 4; c++)
+        for (unsigned c = 0; c < channels; c++)
             sum[c] += weight * (double)float32(t.bits[c]);
         texture_used(x, &t);
     }
-    for (unsigned c = 0; c < 4; c++)
+    for (unsigned c = 0; c < channels; c++)
         out[c] = missed > 0 && missed < 1 ? sum[c] / (1 - missed) : sum[c];
+    for (unsigned c = channels; c < 4; c++)
+        out[c] = (double)float32(missing(x->texture, c));
     return true;
 }
 
@@ -300,7 +312,10 @@ static bool filtered(struct texture_access *x, const struct ptx_texture_level *l
 static int64_t whole(double x)
 {
     const double far = 0x1p40;
-    return x != x ? 0 : x < -far ? (int64_t)-far : x > far ? (int64_t)far : (int64_t)floor(x);
+    if (!(fabs(x) <= far))
+        return x != x ? 0 : x < 0 ? (int64_t)-far : (int64_t)far;
+    int64_t i = (int64_t)x; /* floor() is a call where the processor's own may not be used */
+    return i - ((double)i > x);
 }
 
 /* The number of the first texel, and the weight of the second in 256ths, rounded to nearest. */
@@ -313,8 +328,8 @@ static void footprint(const struct texture_access *x, const struct ptx_texture_l
             at *= extent(level, axis);
         at -= 0.5;
         number[axis] = whole(at);
-        double fraction = at - floor(at);
-        part[axis] = fraction >= 0 && fraction < 1 ? (uint32_t)floor(fraction * 256 + 0.5) : 0;
+        double fraction = at - (double)number[axis];
+        part[axis] = fraction >= 0 && fraction < 1 ? (uint32_t)(fraction * 256 + 0.5) : 0;
         number[axis] += x->offset[axis];
     }
 }
@@ -372,11 +387,11 @@ static bool sample(struct texture_access *x, struct texel *out)
     const struct ptx_texture *t = x->texture;
     double level = level_of_detail(x);
     bool floats = reads_floats(t), linear = t->linear && floats && !x->op->integer;
-    unsigned first = (unsigned)floor(t->mip_linear && floats ? level : level + 0.5), weight = 0;
+    unsigned first = (unsigned)(t->mip_linear && floats ? level : level + 0.5), weight = 0;
     if (first >= t->level_count)
         first = t->level_count - 1;
     if (t->mip_linear && floats && first + 1 < t->level_count)
-        weight = (unsigned)floor((level - first) * 256 + 0.5);
+        weight = (unsigned)((level - first) * 256 + 0.5);
     if (!linear && weight == 0)
         return nearest(x, &t->levels[first], out);
     double sum[4] = {0};
@@ -466,7 +481,7 @@ static void enter_cube(struct texture_access *x)
     const double *v = x->coordinates;
     struct face f = face_of(v);
     double m = fmax(fabs(v[0]), fmax(fabs(v[1]), fabs(v[2])));
-    for (unsigned g = 0; g < 2; g++) {
+    for (unsigned g = 0; g < 2 && x->op->mip == MIP_GRADIENT; g++) {
         const double small = 0x1p-20;
         const double *d = x->gradients[g];
         double moved[3];
@@ -642,13 +657,19 @@ static bool do_texture(struct texture_access *x, uint64_t handle, const uint64_t
 bool texture_execute(struct worker *w, struct block *b, struct thread *t, const struct insn *in)
 {
     const struct texture_op *op = &w->launch->module->texture_ops[in->mod];
-    struct texture_access x = {.worker = w,
-                               .block = b,
-                               .thread = t,
-                               .in = in,
-                               .op = op,
-                               .checked = w->launch->checked,
-                               .shadow = w->launch->shadow};
+    struct texture_access x; /* coordinates and gradients are set where the form has them */
+    x.worker = w;
+    x.block = b;
+    x.thread = t;
+    x.in = in;
+    x.op = op;
+    x.texture = NULL;
+    x.checked = w->launch->checked;
+    x.shadow = w->launch->shadow;
+    x.flags = 0;
+    x.axes = x.face = 0;
+    x.layer = x.cube = 0;
+    x.offset[0] = x.offset[1] = x.offset[2] = 0;
     const uint32_t *slots = t->code->extra + in->b + in->d;
     uint64_t values[TEXTURE_MAX_INPUTS];
     bool stores = op->kind == SURFACE_STORE;

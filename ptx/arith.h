@@ -12,7 +12,7 @@
  * This header has what the families share; each has its own:
  *     arith_integer.h   integers and bits            arith_float.h    single and double precision, narrowing
  *     arith_half.h      f16, bf16, tf32              arith_convert.h  floats to integers and back
- *     arith_approx.h    the .approx functions
+ *     arith_approx.h    the .approx functions        arith_open.h     what PTX leaves open, done otherwise
  */
 #ifndef PTX_ARITH_H
 #define PTX_ARITH_H
@@ -102,6 +102,8 @@ static inline uint64_t sign_mask64(uint64_t a)
 #include "ptx/arith_convert.h"
 
 #include "ptx/arith_approx.h"
+
+#include "ptx/arith_open.h"
 
 #include "ptx/arith_packed.h"
 

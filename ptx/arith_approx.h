@@ -32,10 +32,10 @@ static inline float exp2_32(float a)
     return a != a ? canonical_nan32() : r;
 }
 
-/* log2(m 2^e) = e + log2(m), m in [sqrt(1/2), sqrt(2)), by s = (m - 1) / (m + 1). */
-static inline float log2_32(float a)
+/* log2(m 2^e) = e + log2(m), m in [sqrt(1/2), sqrt(2)), by s = (m - 1) / (m + 1). Of numbers above zero. */
+static inline double log2_core(double a)
 {
-    uint64_t bits = bits64((double)a), bias = UINT64_C(1024) << 52;
+    uint64_t bits = bits64(a), bias = UINT64_C(1024) << 52;
     uint64_t offset = bits - UINT64_C(0x3fe6a09e667f3bcd) + bias, field = offset >> 52;
     double m = float64(bits - (field << 52) + bias),
            e = float64(UINT64_C(0x4330000000000000) | field) - (0x1p52 + 1024);
@@ -43,7 +43,12 @@ static inline float log2_32(float a)
     double low = (0x1.71547652b8252p+1 + z * 0x1.ec709dc53a1cap-1),
            mid = (0x1.2776c295ae0c7p-1 + z * 0x1.a61a2cf9f9e38p-2),
            high = (0x1.47959c992a71fp-2 + z * 0x1.21ad2d776d25ap-2);
-    float r = (float)(e + s * (low + z2 * (mid + z2 * high)));
+    return e + s * (low + z2 * (mid + z2 * high));
+}
+
+static inline float log2_32(float a)
+{
+    float r = (float)log2_core((double)a);
     r = a == __builtin_inff() ? a : r;
     r = a == 0 ? -__builtin_inff() : r;
     return a >= 0 ? r : canonical_nan32();
@@ -96,24 +101,28 @@ static inline double cosine_core(double z)
     return 1.0 + z * (low + z2 * (mid + z2 * high));
 }
 
-/* The sine after `quadrants` more quarter turns; negative: the sign of the angle. */
-static inline float turned_sine(float a, uint64_t quadrants, bool negative)
+/* The sine after `quadrants` more quarter turns; negative: the sign of the angle. Of finite angles. */
+static inline double turned_sine(float a, uint64_t quadrants, bool negative)
 {
     struct quadrant q = reduce_angle(a);
     double z = q.rest * q.rest, sine = sine_core(q.rest, z), cosine = cosine_core(z);
     uint64_t number = q.number + quadrants, sign = (number << 62 & UINT64_C(1) << 63) ^ (uint64_t)negative << 63;
-    float r = (float)float64(bits64(number & 1 ? cosine : sine) ^ sign);
-    return __builtin_fabsf(a) < __builtin_inff() ? r : canonical_nan32();
+    return float64(bits64(number & 1 ? cosine : sine) ^ sign);
+}
+
+static inline float finite_angle(float a, double r)
+{
+    return __builtin_fabsf(a) < __builtin_inff() ? (float)r : canonical_nan32();
 }
 
 static inline float sin_32(float a)
 {
-    return turned_sine(a, 0, bits32(a) >> 31);
+    return finite_angle(a, turned_sine(a, 0, bits32(a) >> 31));
 }
 
 static inline float cos_32(float a)
 {
-    return turned_sine(a, 1, false);
+    return finite_angle(a, turned_sine(a, 1, false));
 }
 
 /* (e^2x - 1) / (e^2x + 1), or the series where that loses too much. */

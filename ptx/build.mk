@@ -12,6 +12,7 @@ $(eval $(call unit_test,ptx_async,$(PTX_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_video,$(PTX_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_packed,$(PTX_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_rows,$(B)/obj/tests/unit/ptx_oracle_integer.o $(B)/obj/tests/unit/ptx_oracle_float.o $(PTX_KIT) $(PTX),-lmpfr -lgmp))
+$(eval $(call unit_test,ptx_variant,$(PTX_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_heap,$(PTX_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_check,$(PTX_KIT) $(PTX)))
 PTX_SHADOW_KIT = $(PTX_KIT) $(B)/obj/tests/unit/ptx_shadow_kit.o

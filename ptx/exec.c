@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include <time.h>
+#include "ptx/variant.h"
 #include "ptx/exec_shadow.h"
 
 enum { MAX_SHARED = 256 * 1024, MAX_WORKERS = 256, MAX_RESIDENT = 4096 };
@@ -124,6 +125,27 @@ static enum status check_config(struct launch *l, struct diag *d)
     l->checked = c->checked;
     l->shadow = c->shadow;
     l->rounding = c->rounding_seed != 0;
+    if (c->variant && (c->shadow || l->rounding))
+        return refuse(d, "a variant does not go with shadow mode or rounding by chance");
+    if (c->matrix_sum < 0 || c->matrix_sum >= PTX_MATRIX_SUM_COUNT)
+        return refuse(d, "matrix_sum is %d: at most %d", (int)c->matrix_sum, PTX_MATRIX_SUM_COUNT - 1);
+    return STATUS_OK;
+}
+
+/* What the variant chooses, beginning with the code. */
+static enum status choose_variant(struct launch *l)
+{
+    const uint64_t variant = l->config->variant;
+    l->seed = l->config->seed ? l->config->seed : variant;
+    l->matrix_sum = l->config->matrix_sum;
+    if (!variant)
+        return STATUS_OK;
+    l->flushes_atomics = variant_choice(variant, VARIANT_ATOMICS, 2);
+    l->matrix_sum = (enum ptx_matrix_sum)variant_choice(variant, VARIANT_MATRIX, PTX_MATRIX_SUM_COUNT);
+    l->variant = variant_module(l->module, &l->entry, variant);
+    if (!l->variant)
+        return STATUS_NO_MEMORY;
+    l->module = l->variant;
     return STATUS_OK;
 }
 
@@ -235,7 +257,7 @@ static bool next_block(struct launch *l, uint64_t *linear)
     uint64_t i = atomic_fetch_add(&l->next_block, 1);
     if (i >= l->block_count)
         return false;
-    *linear = l->config->seed && l->block_count > 1 ? permute(i, l->block_count, l->config->seed) : i;
+    *linear = l->seed && l->block_count > 1 ? permute(i, l->block_count, l->seed) : i;
     return true;
 }
 
@@ -388,6 +410,7 @@ static void launch_free(struct launch *l)
     if (l->checked)
         check_launch_end(l);
     shadow_launch_end(l);
+    variant_module_free(l->variant, l->config->module);
     pthread_mutex_destroy(&l->lock);
     free(l);
 }
@@ -405,6 +428,8 @@ enum status ptx_run(const struct ptx_launch *config, struct ptx_result *result, 
     l->fma = __builtin_cpu_supports("fma") && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");
 #endif
     enum status status = check_config(l, diag);
+    if (status == STATUS_OK)
+        status = choose_variant(l);
     if (status == STATUS_OK) {
         status = make_templates(l);
         if (status == STATUS_BAD_INPUT)

@@ -4,9 +4,8 @@
  *     exec.c          a launch: configuration, workers, which block next, results
  *     exec_block.c    a block: its threads, turns, barriers, deadlock
  *     exec_warp.c     what the lanes of a warp do together
- *     exec_loop.inc   a thread: the loop over instructions; compiled as run_device, run_checked, run_shadow and run_stochastic
- *     exec_memory.c   finding memory, atomics, bitmaps
- *     exec_texture.c  textures, and exec_surface.c surfaces
+ *     exec_loop.inc   a thread: the loop over instructions; compiled as run_device, run_checked, run_shadow and
+ * run_stochastic exec_memory.c   finding memory, atomics, bitmaps exec_texture.c  textures, and exec_surface.c surfaces
  *     exec_fault.c    the table of faults
  *     exec_print.c    device printf
  *     exec_heap.c     device malloc
@@ -66,7 +65,7 @@ struct thread {
     struct number_pair *pairs;
     uint32_t number_slots, local_number_room;
     uint64_t random; /* rounding by chance */
-    uint8_t taint; /* shadow mode: of everything it stores from here on (exec_shadow.h) */
+    uint8_t taint;   /* shadow mode: of everything it stores from here on (exec_shadow.h) */
     uint32_t index, lane, warp, tid[3];
     uint32_t wait_mask;  /* THREAD_WARP: lanes it waits for; THREAD_BARRIER: which */
     uint16_t warp_clock; /* checked mode: *.sync instructions it took part in */
@@ -108,7 +107,8 @@ struct block {
 
 struct launch {
     const struct ptx_launch *config;
-    const struct ptx_module *module;
+    const struct ptx_module *module; /* the caller's, or with a variant a copy with other code: always run this one's */
+    struct ptx_module *variant;      /* that copy */
     const struct code *entry;
     const struct ptx_memory *memory;
     struct ptx_result *result;
@@ -129,6 +129,9 @@ struct launch {
     struct fault_table *faults;
     struct check *check; /* checked mode's tables */
     bool shadow, rounding;
+    uint64_t seed;        /* of the orders of blocks and warps */
+    bool flushes_atomics; /* atom.add.f32 on global memory */
+    enum ptx_matrix_sum matrix_sum;
     struct number_table *numbers; /* shadow mode's events */
 };
 

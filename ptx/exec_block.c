@@ -364,10 +364,10 @@ bool block_start(struct block *b, uint64_t linear)
         if (!enter(b, t, l->entry))
             return false;
     }
-    b->random = l->config->seed ^ linear * UINT64_C(0xd6e8feb86659fd93);
+    b->random = l->seed ^ linear * UINT64_C(0xd6e8feb86659fd93);
     for (uint32_t i = 0; i < b->warp_count; i++)
         b->warp_order[i] = i;
-    if (l->config->seed)
+    if (l->seed)
         for (uint32_t i = b->warp_count; i > 1; i--) {
             uint32_t k = (uint32_t)(random_next(&b->random) % i), other = b->warp_order[k];
             b->warp_order[k] = b->warp_order[i - 1];
@@ -532,7 +532,7 @@ static bool run_warp(struct block *b, uint32_t warp, uint64_t *spent)
 {
     struct worker *w = b->worker;
     bool any = false;
-    const bool seeded = w->launch->config->seed != 0;
+    const bool seeded = w->launch->seed != 0;
     uint32_t first = warp * WARP, end = first + WARP < b->thread_count ? first + WARP : b->thread_count;
     uint64_t order = seeded ? random_next(&b->random) : 0;
     uint32_t step = (uint32_t)(order & 31) | 1, start = (uint32_t)(order >> 5 & 31);

@@ -3,8 +3,9 @@
  *
  * Arithmetic: products are exact. Their sum with the element of c is kept to about 100 bits, in the order of k, and
  * rounded once, to nearest even, to the type of d: PTX leaves order and precision open, and this is what every device's
- * result approximates. f64: one fma after the other, in the order of k. Integers: exact, then cut to 32 bits or
- * saturated. */
+ * result approximates; launches may choose another sum (enum ptx_matrix_sum). f64: one fma after the other, in the
+ * order of k. Integers: exact, then cut to 32 bits or saturated. */
+#include <limits.h>
 #include <string.h>
 #include "ptx/exec_check.h"
 #include "ptx/exec_matrix.h"
@@ -372,6 +373,61 @@ static uint64_t multiply_by_chance(const struct warp *w, const struct product *p
     return rounding_single(w->first, (uint32_t)encode(x->d.type, s), s.sum + s.error, noise);
 }
 
+/* ---- other sums (enum ptx_matrix_sum); `a` is a row, `b` a column with steps of n ---- */
+
+static double sequential(const struct product *p, const double *a, const double *b, double sum)
+{
+    for (unsigned k = 0; k < p->k; k++) /* products of what is multiplied here are exact in double */
+        sum = (double)narrow_sum32(a[k] * b[k * p->n], sum, ROUND_RN);
+    return sum;
+}
+
+/* So many products and the sum so far, cut off below the 25th bit of the largest; the result is cut to 24 bits. */
+static double cut_sum(const double *terms, unsigned count)
+{
+    int top = INT_MIN;
+    double sum = 0, plain = 0;
+    for (unsigned i = 0; i < count; i++) {
+        plain += terms[i];
+        if (terms[i] != 0 && isfinite(terms[i]) && ilogb(terms[i]) > top)
+            top = ilogb(terms[i]);
+    }
+    if (!isfinite(plain) || top == INT_MIN)
+        return plain;
+    for (unsigned i = 0; i < count; i++)
+        sum += trunc(ldexp(terms[i], 24 - top)); /* integers below 2^25: exact */
+    return (double)narrow_rounded32(ldexp(sum, top - 24), ROUND_RZ);
+}
+
+static double by_chunks(const struct product *p, const double *a, const double *b, double sum, unsigned size)
+{
+    double terms[17];
+    for (unsigned k = 0; k < p->k; k += size) {
+        unsigned count = 0;
+        terms[count++] = sum;
+        for (unsigned i = k; i < k + size && i < p->k; i++)
+            terms[count++] = a[i] * b[i * p->n];
+        sum = cut_sum(terms, count);
+    }
+    return sum;
+}
+
+static uint64_t multiply_otherwise(const struct warp *w, const struct product *p, const double *a, const double *b,
+                                   uint64_t c)
+{
+    const struct matrix *x = w->matrix;
+    enum ptx_matrix_sum how = w->worker->launch->matrix_sum;
+    double sum = decode(x->c.type, c);
+    if (x->d.type == MATRIX_F64) {
+        for (unsigned k = p->k; k-- > 0;)
+            sum = __builtin_fma(a[k], b[k * p->n], sum);
+        return bits64(sum);
+    }
+    sum = how == PTX_MATRIX_SEQUENTIAL ? sequential(p, a, b, sum)
+                                       : by_chunks(p, a, b, sum, 4u << (how - PTX_MATRIX_BY_4));
+    return encode(x->d.type, (struct sum){sum, 0});
+}
+
 static void multiply_floats(const struct warp *w, const struct product *p)
 {
     const struct matrix *x = w->matrix;
@@ -386,6 +442,10 @@ static void multiply_floats(const struct warp *w, const struct product *p)
             unsigned at = cell_c(p, i, j);
             if (by_chance) {
                 p->d->bits[at] = multiply_by_chance(w, p, a + i * p->k, b + j, p->c->bits[at]);
+                continue;
+            }
+            if (w->worker->launch->matrix_sum != PTX_MATRIX_EXACT) {
+                p->d->bits[at] = multiply_otherwise(w, p, a + i * p->k, b + j, p->c->bits[at]);
                 continue;
             }
             struct sum s = {decode(x->c.type, p->c->bits[at]), 0};

@@ -223,13 +223,17 @@ uint32_t atom_bytes(unsigned mod)
     }
 }
 
+enum { ATOM_FLUSHES = 1 << 16 }; /* beside the instruction's 16 bits of mod */
+
 static uint64_t atom_result32(unsigned mod, uint32_t old, uint32_t b, uint32_t c)
 {
     unsigned type = mod >> 4 & 0xf;
     switch (mod & 0xf) {
     case ATOM_ADD:
         switch (type) {
-        case ATOM_F32: /* atom.add.f32 on global memory flushes nothing here; see docs/ptx.md */
+        case ATOM_F32: /* on global memory it may flush, and by default does not: docs/arithmetic.md */
+            if (mod & ATOM_FLUSHES)
+                return bits32(flush32(canonical32(flush32(float32(old)) + flush32(float32(b)))));
             return bits32(canonical32(float32(old) + float32(b)));
         case ATOM_F16X2:
             return HALVES2(add_half, old, b, 0);
@@ -329,6 +333,8 @@ static uint64_t atom_plain(unsigned mod, uint32_t bytes, uint8_t *at, uint64_t b
 uint64_t atom_apply(struct worker *w, unsigned mod, uint8_t *at, uint64_t b, uint64_t c)
 {
     uint32_t bytes = atom_bytes(mod);
+    if (w->launch->flushes_atomics && (enum mem_space)(mod >> 8 & 0xf) == MEM_GLOBAL)
+        mod |= ATOM_FLUSHES;
     if ((enum mem_space)(mod >> 8 & 0xf) == MEM_SHARED) /* a block is run by one worker */
         return atom_plain(mod, bytes, at, b, c);
     /* Even of a single worker: the host and other launches may be at the same word. */

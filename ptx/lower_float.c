@@ -97,7 +97,7 @@ void lower_float(struct lower *l, const struct float_ops *ops, uint32_t count)
         return;
     }
     if (is_nearest(rounding) && has(l, M(FTZ)) && ops->f32_ftz != OP_MOV) { /* OP_MOV: there is none */
-        emit(l, ops->f32_ftz, 0, d, s[0], s[1], s[2]);
+        emit(l, ops->f32_ftz, (unsigned)rounding, d, s[0], s[1], s[2]);
         if (has(l, M(SAT)))
             emit(l, OP_SAT_F32, 0, d, d, 0, 0);
         return;

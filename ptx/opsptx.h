@@ -298,6 +298,19 @@ struct ptx_counts {
     uint64_t global_read_bytes, global_write_bytes;
 };
 
+/* How matrix instructions add the products of one element to that of c; f64 has fma's, in the order of k or backwards.
+ */
+enum ptx_matrix_sum {
+    PTX_MATRIX_EXACT,      /* about 100 bits, rounded once */
+    PTX_MATRIX_SEQUENTIAL, /* fma's of single precision, in the order of k */
+    /* As devices: so many products at a time with the sum so far, aligned to the largest and cut off below its 25th
+     * bit, the result cut to single precision. */
+    PTX_MATRIX_BY_4,
+    PTX_MATRIX_BY_8,
+    PTX_MATRIX_BY_16,
+    PTX_MATRIX_SUM_COUNT
+};
+
 /* Identity of the launch and of the device as the kernel sees it. Zero-initialise, then set what matters. */
 struct ptx_launch {
     const struct ptx_module *module;
@@ -324,8 +337,14 @@ struct ptx_launch {
      * often, drawn from this seed; approximate functions are off by up to their bound. The same seed gives the same
      * results. Not together with `checked` or `shadow`. */
     uint64_t rounding_seed;
-    uint64_t seed;              /* 0: blocks, warps and lanes in order; else a seeded order, with turns of seeded length */
-    uint32_t workers;           /* threads for blocks; 0 or 1: on the calling thread only */
+    /* Not 0: every choice that the PTX ISA leaves open is made otherwise than by default, drawn from this seed: errors
+     * of approximate functions within their bounds, contraction, sums of matrix instructions, undefined bits, the order
+     * of lanes; `seed` too, when it is 0. docs/arithmetic.md. The same variant gives the same results on one worker.
+     * Not together with `shadow` or `rounding_seed`. */
+    uint64_t variant;
+    enum ptx_matrix_sum matrix_sum; /* of mma and wmma with floats, when `variant` is 0 */
+    uint64_t seed;    /* 0: blocks, warps and lanes in order; else a seeded order, with turns of seeded length */
+    uint32_t workers; /* threads for blocks; 0 or 1: on the calling thread only */
     uint64_t instruction_limit; /* thread instructions; 0: none. Reached: STATUS_LIMIT */
     const atomic_bool *cancel;  /* becomes true: STATUS_CANCELLED soon after */
     void (*print)(void *context, const char *text, size_t bytes); /* device printf and assert text; NULL drops it */

@@ -289,7 +289,7 @@ CUresult launch_submit(struct context *context, struct function *f, struct strea
         .heap_address = (uintptr_t)heap,
         .heap_bytes = heap_bytes,
         .heap_host = heap,
-        .seed = config_get()->variant,
+        .variant = config_get()->variant,
         .workers = config_get()->workers,
         .launch_id = __atomic_add_fetch(&last_launch, 1, __ATOMIC_RELAXED),
         .sm_count = config_get()->sm_count,

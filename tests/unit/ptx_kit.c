@@ -152,17 +152,33 @@ bool kit_try_instruction(struct kit *k, const char *instruction, struct kit_shap
     return admitted;
 }
 
-void kit_instruction(const char *instruction, struct kit_shape shape, const uint64_t *in, uint64_t *out, uint32_t count)
+/* Loads the kernel and runs it once. */
+static void instruction_start(struct kit *k, const char *instruction, struct kit_shape shape, const uint64_t *in,
+                              uint64_t *out, uint32_t count, uint64_t variant)
 {
     char text[4096];
     instruction_kernel(text, sizeof text, instruction, shape);
-    struct kit k;
-    kit_load(&k, text);
+    kit_load(k, text);
     memset(out, 0, count * sizeof *out);
-    kit_buffer(&k, 0, (void *)(uintptr_t)in, (size_t)count * 24);
-    kit_buffer(&k, 1, out, (size_t)count * 8);
-    k.params[2] = count;
-    assert_int_equal(kit_run(&k, "k", (count + 255) / 256, 256), STATUS_OK);
+    kit_buffer(k, 0, (void *)(uintptr_t)in, (size_t)count * 24);
+    kit_buffer(k, 1, out, (size_t)count * 8);
+    k->params[2] = count;
+    k->launch.variant = variant;
+    assert_int_equal(kit_run(k, "k", (count + 255) / 256, 256), STATUS_OK);
+}
+
+void kit_instruction_variant(const char *instruction, struct kit_shape shape, const uint64_t *in, uint64_t *out,
+                             uint32_t count, uint64_t variant)
+{
+    struct kit k;
+    instruction_start(&k, instruction, shape, in, out, count, variant);
+    kit_free(&k);
+}
+
+void kit_instruction(const char *instruction, struct kit_shape shape, const uint64_t *in, uint64_t *out, uint32_t count)
+{
+    struct kit k;
+    instruction_start(&k, instruction, shape, in, out, count, 0);
     /* Shadow mode must compute the same bits. */
     uint64_t *shadowed = calloc(count + 1u, sizeof *shadowed);
     assert_non_null(shadowed);

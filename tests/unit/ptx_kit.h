@@ -44,6 +44,9 @@ struct kit_shape {
 void kit_instruction(const char *instruction, struct kit_shape shape, const uint64_t *in, uint64_t *out,
                      uint32_t count);
 
+/* The same in device mode only, with the choices of a variant. */
+void kit_instruction_variant(const char *instruction, struct kit_shape shape, const uint64_t *in, uint64_t *out,
+                             uint32_t count, uint64_t variant);
 /* Whether the executor takes the instruction at all. `k` is scratch. */
 bool kit_try_instruction(struct kit *k, const char *instruction, struct kit_shape shape);
 

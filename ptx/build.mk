@@ -9,6 +9,8 @@ PTX_KIT = $(B)/obj/tests/unit/ptx_kit.o
 $(eval $(call unit_test,ptx_integer,$(PTX_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_float,$(PTX_KIT) $(PTX),-lmpfr -lgmp))
 $(eval $(call unit_test,ptx_async,$(PTX_KIT) $(PTX)))
+$(eval $(call unit_test,ptx_memory,$(PTX_KIT) $(PTX)))
+$(eval $(call unit_test,ptx_matrix_small,$(PTX_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_video,$(PTX_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_packed,$(PTX_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_rows,$(B)/obj/tests/unit/ptx_oracle_integer.o $(B)/obj/tests/unit/ptx_oracle_float.o $(PTX_KIT) $(PTX),-lmpfr -lgmp))

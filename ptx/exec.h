@@ -44,7 +44,7 @@ struct number_pair; /* exec_shadow.h */
 
 struct frame {
     const struct code *code;
-    uint32_t pc, base, local_base;
+    uint32_t pc, base, local_base, local_top;
     const struct call_site *site;
 };
 
@@ -67,8 +67,10 @@ struct thread {
     uint64_t random; /* rounding by chance */
     uint8_t taint;   /* shadow mode: of everything it stores from here on (exec_shadow.h) */
     uint32_t index, lane, warp, tid[3];
-    uint32_t wait_mask;  /* THREAD_WARP: lanes it waits for; THREAD_BARRIER: which */
-    uint16_t warp_clock; /* checked mode: *.sync instructions it took part in */
+    uint32_t wait_mask;     /* THREAD_WARP: lanes it waits for; THREAD_BARRIER: which */
+    uint32_t cluster_phase; /* of the cluster's barrier, when it last arrived there */
+    bool cluster_arrived;   /* and has not waited yet */
+    uint16_t warp_clock;    /* checked mode: *.sync instructions it took part in */
     uint64_t executed;
 };
 
@@ -87,8 +89,9 @@ struct block {
     struct thread *threads;
     uint32_t thread_count, live;
     struct barrier barriers[BARRIERS];
-    uint32_t barriers_open; /* bit i: somebody came to barrier i */
-    uint32_t meeting;       /* threads in THREAD_WARP */
+    uint32_t barriers_open;                  /* bit i: somebody came to barrier i */
+    uint32_t cluster_arrived, cluster_phase; /* barrier.cluster, of this block alone */
+    uint32_t meeting;                        /* threads in THREAD_WARP */
     uint8_t *shared;
     uint32_t shared_bytes;
     uint32_t *warp_order;
@@ -168,6 +171,12 @@ bool thread_reserve(struct thread *t, uint32_t slots, uint32_t local, bool check
 /* Threads leave a barrier when enough have come; called on arrival and when a thread ends. */
 void barrier_arrive(struct block *b, struct thread *t, uint32_t id, uint32_t expected, bool counted, bool waits);
 void barrier_thread_ended(struct block *b);
+/* barrier.cluster. True when the thread may go on. */
+void cluster_arrive(struct block *b, struct thread *t);
+bool cluster_may_go(const struct block *b, struct thread *t);
+/* alloca: 0 and a fault when there is no room. */
+uint64_t stack_grow(struct block *b, struct thread *t, const struct insn *in, uint64_t bytes, uint64_t align);
+bool stack_restore(struct block *b, struct thread *t, const struct insn *in, uint64_t top);
 
 /* ---- exec_warp.c ---- */
 /* `t` has come to a *.sync instruction: when all lanes it names are there too, does it for all. True when it was done.
@@ -194,6 +203,9 @@ const struct ptx_range *range_find(struct launch *l, uint64_t address, uint32_t 
 const struct ptx_range *range_by_number(struct launch *l, uint32_t number);
 uint64_t atom_apply(struct worker *w, unsigned mod, uint8_t *at, uint64_t b, uint64_t c);
 uint32_t atom_bytes(unsigned mod);
+/* exch and cas of 16 bytes. */
+void atom_wide_apply(struct worker *w, unsigned mod, uint8_t *at, const uint64_t b[2], const uint64_t c[2],
+                     uint64_t old[2]);
 /* Reads device memory for printf: NULL when not mapped. */
 const uint8_t *peek(struct worker *w, struct block *b, struct thread *t, uint64_t address, uint32_t bytes);
 

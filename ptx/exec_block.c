@@ -169,12 +169,13 @@ bool thread_push(struct block *b, struct thread *t, const struct code *code)
         t->frames = fresh;
         t->frame_capacity = want;
     }
-    t->frames[t->depth] = (struct frame){t->code, t->pc, base, local_base, NULL};
+    t->frames[t->depth] = (struct frame){t->code, t->pc, base, local_base, t->local_top, NULL};
     t->base += t->code->slot_count;
-    t->local_base += t->code->local_bytes;
+    t->local_base = (t->local_top + 15u) & ~15u;
     if (!enter(b, t, code)) {
         t->base = base;
         t->local_base = local_base;
+        t->local_top = t->frames[t->depth].local_top;
         return false;
     }
     t->depth++;
@@ -286,7 +287,7 @@ void do_return(struct thread *t)
     t->pc = f->pc;
     t->base = f->base;
     t->local_base = f->local_base;
-    t->local_top = t->local_base + t->code->local_bytes;
+    t->local_top = f->local_top;
     for (uint32_t i = 0; i < f->site->return_count; i++) {
         const struct call_arg *from = &callee->returns[i], *to = &f->site->returns[i];
         uint64_t wide = 0;
@@ -341,7 +342,7 @@ bool block_start(struct block *b, uint64_t linear)
     b->ctaid[2] = (uint32_t)(linear / grid[0] / grid[1]);
     b->live = b->thread_count;
     b->started = true;
-    b->barriers_open = b->meeting = 0;
+    b->barriers_open = b->meeting = b->cluster_arrived = b->cluster_phase = 0;
     b->finished = b->yielded = false;
     memset(b->barriers, 0, sizeof b->barriers);
     memset(b->shared, l->config->fill, b->shared_bytes);
@@ -357,6 +358,7 @@ bool block_start(struct block *b, uint64_t linear)
         t->tid[2] = i / dim[0] / dim[1];
         t->state = THREAD_READY;
         t->depth = t->base = t->local_base = 0;
+        t->cluster_arrived = false;
         t->executed = 0;
         t->taint = 0;
         if (l->rounding)
@@ -477,11 +479,79 @@ static bool release_short_barrier(struct block *b)
     return false;
 }
 
+/* ---- barrier.cluster ---- */
+
+static void cluster_settle(struct block *b)
+{
+    if (!b->cluster_arrived || b->cluster_arrived < b->live)
+        return;
+    b->cluster_arrived = 0;
+    b->cluster_phase++;
+    if (b->worker->launch->checked)
+        check_barrier(b);
+}
+
+void cluster_arrive(struct block *b, struct thread *t)
+{
+    if (t->cluster_arrived && t->cluster_phase == b->cluster_phase)
+        return; /* twice without a wait is undefined */
+    t->cluster_arrived = true;
+    t->cluster_phase = b->cluster_phase;
+    b->cluster_arrived++;
+    cluster_settle(b);
+}
+
+bool cluster_may_go(const struct block *b, struct thread *t)
+{
+    if (t->cluster_arrived && t->cluster_phase == b->cluster_phase)
+        return false;
+    t->cluster_arrived = false;
+    return true;
+}
+
+/* ---- alloca ---- */
+
+static void stack_fault(struct block *b, struct thread *t, const struct insn *in)
+{
+    struct ptx_fault f = {.kind = PTX_FAULT_STACK, .space = PTX_SPACE_LOCAL};
+    fault_report(b->worker, b, t, in, &f);
+}
+
+uint64_t stack_grow(struct block *b, struct thread *t, const struct insn *in, uint64_t bytes, uint64_t align)
+{
+    struct launch *l = b->worker->launch;
+    uint64_t from = (t->local_top + align - 1) & ~(align - 1), to = bytes > MAX_LOCAL ? bytes : from + bytes;
+    if (to > MAX_LOCAL || !thread_reserve(t, t->stack_slots, (uint32_t)to, l->checked)) {
+        stack_fault(b, t, in);
+        return 0;
+    }
+    memset(t->local + t->local_top, l->config->fill, to - t->local_top);
+    if (l->checked)
+        memset(t->local_valid + t->local_top, 0, to - t->local_top);
+    if (l->shadow)
+        shadow_stack(t, t->local_top, (uint32_t)to);
+    t->local_top = (uint32_t)to;
+    return from;
+}
+
+bool stack_restore(struct block *b, struct thread *t, const struct insn *in, uint64_t top)
+{
+    if (top > t->local_top || top < (uint64_t)t->local_base + t->code->local_bytes) {
+        stack_fault(b, t, in);
+        return false;
+    }
+    t->local_top = (uint32_t)top;
+    return true;
+}
+
 /* ---- turns ---- */
 
 static void thread_ended(struct block *b, struct thread *t)
 {
     b->live--;
+    if (t->cluster_arrived && t->cluster_phase == b->cluster_phase)
+        b->cluster_arrived--;
+    cluster_settle(b);
     barrier_thread_ended(b);
     if (b->meeting)
         warp_thread_ended(b, t);

@@ -153,6 +153,23 @@ uint8_t *check_atomic(struct worker *w, struct block *b, struct thread *t, const
     return p;
 }
 
+/* Of 16 bytes: both halves, and the alignment of the whole. */
+uint8_t *check_atomic_wide(struct worker *w, struct block *b, struct thread *t, const struct insn *in, struct shadow *S,
+                           enum mem_space space, uint64_t address)
+{
+    const uint32_t *upper = t->code->extra + in->imm;
+    for (int i = 1; i < 3; i++)
+        if (S[upper[i]].undef)
+            undef_used(w, b, t, &S[upper[i]]);
+    if (address & 15)
+        return check_access(w, b, t, in, &S[in->a], space, address, 16, true); /* a fault */
+    uint8_t *p = check_atomic(w, b, t, in, S, space, address, 8);
+    if (p && !check_atomic(w, b, t, in, S, space, address + 8, 8))
+        p = NULL;
+    S[in->d] = (struct shadow){0};
+    return p;
+}
+
 void check_loaded(struct worker *w, struct block *b, struct thread *t, const struct insn *in, struct shadow *d,
                   enum mem_space space, uint64_t address, uint32_t bytes, const uint8_t *p, uint64_t value)
 {

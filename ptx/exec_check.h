@@ -53,6 +53,8 @@ uint8_t *check_access(struct worker *w, struct block *b, struct thread *t, const
                       enum mem_space space, uint64_t address, uint32_t bytes, bool write);
 uint8_t *check_atomic(struct worker *w, struct block *b, struct thread *t, const struct insn *in, struct shadow *S,
                       enum mem_space space, uint64_t address, uint32_t bytes);
+uint8_t *check_atomic_wide(struct worker *w, struct block *b, struct thread *t, const struct insn *in, struct shadow *S,
+                           enum mem_space space, uint64_t address);
 void check_loaded(struct worker *w, struct block *b, struct thread *t, const struct insn *in, struct shadow *d,
                   enum mem_space space, uint64_t address, uint32_t bytes, const uint8_t *p, uint64_t value);
 void check_stored(struct worker *w, struct block *b, struct thread *t, const struct insn *in, const struct shadow *s,

@@ -280,6 +280,10 @@ static double decode(enum matrix_type type, uint64_t bits)
     }
     case MATRIX_F64:
         return float64(bits);
+    case MATRIX_E4M3:
+        return mini_to_double((uint8_t)bits, MINI_E4M3);
+    case MATRIX_E5M2:
+        return mini_to_double((uint8_t)bits, MINI_E5M2);
     default:
         return (double)float32((uint32_t)bits);
     }
@@ -479,6 +483,20 @@ static void multiply_integers(const struct matrix *x, const struct product *p)
         }
 }
 
+/* b1: how many ones the words of a row and a column have together. */
+static void multiply_bits(const struct matrix *x, const struct product *p)
+{
+    for (unsigned i = 0; i < p->m; i++)
+        for (unsigned j = 0; j < p->n; j++) {
+            uint32_t s = (uint32_t)p->c->bits[cell_c(p, i, j)];
+            for (unsigned k = 0; k < p->k; k++) {
+                uint64_t a = p->a->bits[cell_a(p, i, k)], b = p->b->bits[cell_b(p, k, j)];
+                s += (uint32_t)__builtin_popcountll(x->bits == MATRIX_BITS_XOR ? a ^ b : a & b);
+            }
+            p->d->bits[cell_c(p, i, j)] = s;
+        }
+}
+
 /* An element is undefined when something it is made of is. Nothing is reported yet: rows behind the end of a matrix are
  * often multiplied and then thrown away. */
 static void multiply_undefined(const struct matrix *x, const struct product *p)
@@ -619,7 +637,9 @@ static void multiply(const struct warp *w)
     gather(w, &x->c, slots + x->a.registers + x->b.registers, &c);
     struct product p = {&a, &b, &c, &d, x->d.rows, x->d.columns, x->a.columns, 0};
     for (; p.batch < x->d.batches; p.batch++) {
-        if (x->d.type == MATRIX_S32)
+        if (x->bits)
+            multiply_bits(x, &p);
+        else if (x->d.type == MATRIX_S32)
             multiply_integers(x, &p);
         else
             multiply_floats(w, &p);

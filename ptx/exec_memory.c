@@ -350,3 +350,31 @@ uint64_t atom_apply(struct worker *w, unsigned mod, uint8_t *at, uint64_t b, uin
         SWAP_LOOP(uint32_t);
     SWAP_LOOP(uint16_t);
 }
+
+/* One 16-byte exchange, which x86-64 has as cmpxchg16b. */
+static bool swap_wide(uint8_t *at, uint64_t expected[2], const uint64_t desired[2])
+{
+    bool done;
+    __asm__ volatile("lock cmpxchg16b %1"
+                     : "=@ccz"(done), "+m"(*(unsigned __int128 *)(void *)at), "+a"(expected[0]), "+d"(expected[1])
+                     : "b"(desired[0]), "c"(desired[1])
+                     : "memory");
+    return done;
+}
+
+void atom_wide_apply(struct worker *w, unsigned mod, uint8_t *at, const uint64_t b[2], const uint64_t c[2],
+                     uint64_t old[2])
+{
+    bool cas = (mod & 0xf) == ATOM_CAS;
+    if ((uintptr_t)at % 16) { /* the caller's memory is not aligned as the device's */
+        pthread_mutex_lock(&w->launch->lock);
+        memcpy(old, at, 16);
+        if (!cas || memcmp(old, b, 16) == 0)
+            memcpy(at, cas ? c : b, 16);
+        pthread_mutex_unlock(&w->launch->lock);
+        return;
+    }
+    memcpy(old, cas ? (const void *)b : at, 16);
+    while (!swap_wide(at, old, cas ? c : b) && !cas)
+        ;
+}

@@ -105,7 +105,7 @@ static void report(struct worker *w, struct block *b, struct thread *t, const st
 
 static bool is_ordered_access(const struct insn *in)
 {
-    return in->op == OP_ATOM || (in->mod & MOD_STRONG && in->op != OP_CP_ASYNC);
+    return in->op == OP_ATOM || in->op == OP_ATOM128 || (in->mod & MOD_STRONG && in->op != OP_CP_ASYNC);
 }
 
 void race_access(struct worker *w, struct block *b, struct thread *t, const struct insn *in, enum mem_space space,
@@ -118,7 +118,7 @@ void race_access(struct worker *w, struct block *b, struct thread *t, const stru
     if (!shared && address - config->heap_address < config->heap_bytes)
         return; /* a block of the heap goes from thread to thread by free() and malloc() */
     if (is_ordered_access(in)) {
-        if (write && in->op != OP_ATOM) /* a flag: what was written before it is handed over */
+        if (write && in->op != OP_ATOM && in->op != OP_ATOM128) /* a flag: what was written before it is handed over */
             check_fence(b, t);
         return;
     }

@@ -158,6 +158,8 @@ void shadow_store(struct worker *w, struct block *b, struct thread *t, const str
 void shadow_atomic(struct worker *w, struct block *b, struct thread *t, const struct insn *in, enum mem_space space,
                    uint64_t address, uint32_t bytes, uint64_t operand, uint64_t swapped, uint64_t before,
                    uint64_t after);
+/* alloca: local memory has no entries there yet. */
+void shadow_stack(struct thread *t, uint32_t from, uint32_t to);
 void shadow_copy(struct worker *w, struct block *b, const struct thread *t, const struct insn *in, uint64_t to,
                  uint64_t from, uint32_t bytes, uint32_t given);
 
@@ -232,8 +234,8 @@ static inline struct operand_value operand_value(const struct worker *w, enum pt
         return __builtin_expect(number_tag(s) != 0, 0) ? shadow_integer(s, p, v, actual)
                                                        : (struct operand_value){actual, actual, 0, 0, 0, 0, false};
     if (__builtin_expect(s->kind == kind, 1))
-        return (struct operand_value){
-            actual, s->wide, kind == PTX_SHADOW_F64 ? p->low.wide : 0, s->origin, s->depth, s->flags, false};
+        return (struct operand_value){actual,   s->wide, kind == PTX_SHADOW_F64 ? p->low.wide : 0, s->origin, s->depth,
+                                      s->flags, false};
     if (__builtin_expect(s->kind == PTX_SHADOW_NONE, 1))
         return (struct operand_value){actual, actual, 0, 0, 0, s->flags, s->origin == ORIGIN_COMPUTED};
     return shadow_operand(w, kind, s, p, v, actual);

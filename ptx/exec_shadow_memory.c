@@ -431,6 +431,18 @@ void shadow_copy(struct worker *w, struct block *b, const struct thread *t, cons
     }
 }
 
+void shadow_stack(struct thread *t, uint32_t from, uint32_t to)
+{
+    if (!t->local_numbers)
+        return;
+    if (t->local_number_room < t->local_room) {
+        if (!grow_numbers(&t->local_numbers, t->local_number_room / 2 + 4, t->local_room / 2 + 4))
+            return;
+        t->local_number_room = t->local_room;
+    }
+    memset(t->local_numbers + from / 2, 0, ((to + 1) / 2 - from / 2) * sizeof *t->local_numbers);
+}
+
 /* ---- calls ---- */
 
 void shadow_pass(struct thread *t, uint32_t from_base, uint32_t from_local, const struct call_arg *from,

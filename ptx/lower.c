@@ -208,6 +208,11 @@ static const struct special *find_special(const struct name *name)
     for (size_t i = 0; i < sizeof specials / sizeof *specials; i++)
         if (strcmp(specials[i].name, name->text) == 0)
             return &specials[i];
+    static const struct special zero = {"%envreg", -1, 32, 0, 0}; /* nobody sets the others */
+    unsigned n;
+    char rest;
+    if (sscanf(name->text, "%%envreg%2u%c", &n, &rest) == 1 && n < 32)
+        return &zero;
     return NULL;
 }
 
@@ -426,6 +431,34 @@ uint32_t destination_operand(struct lower *l, const struct operand *o, enum type
     return register_slot(l, s, index, component_of(l, o, s));
 }
 
+/* ---- 128-bit registers ---- */
+
+static void wide_slots(struct lower *l, const struct operand *o, uint32_t slots[2])
+{
+    uint32_t index;
+    const struct symbol *s = o->kind == OPERAND_NAME ? find_symbol(l, o, &index) : NULL;
+    if (!s || s->kind != SYMBOL_REGISTER || s->type != TYPE_B128 || s->vector || o->negated || o->pair)
+        reader_fail(l->reader, STATUS_BAD_INPUT, o->at, "expected a .b128 register");
+    check_whole(l, o);
+    for (unsigned i = 0; i < 2; i++)
+        slots[i] = register_slot(l, s, index, i);
+}
+
+void destination_wide(struct lower *l, const struct operand *o, uint32_t slots[2])
+{
+    if (!is_sink(o)) {
+        wide_slots(l, o, slots);
+        return;
+    }
+    slots[0] = temporary(l);
+    slots[1] = temporary(l);
+}
+
+void source_wide(struct lower *l, const struct operand *o, uint32_t slots[2])
+{
+    wide_slots(l, o, slots);
+}
+
 uint32_t source(struct lower *l, uint32_t i, enum type type)
 {
     const struct operand *o = operand_at(l, i);
@@ -543,8 +576,9 @@ static void read_modifiers(struct lower *l)
         }
         uint64_t bit = UINT64_C(1) << modifiers[k].class;
         /* cp.async.ca.shared.global names two spaces; caches and scopes may repeat. */
-        bool repeats =
-            bit & (M(CACHE) | M(SPACE) | M(SCOPE) | M(MATRIX) | M(TF32) | M(TEXTURE) | M(SUBBYTE) | M(MBARRIER));
+        bool repeats = bit & (M(CACHE) | M(SPACE) | M(SCOPE) | M(MATRIX) | M(TF32) | M(TEXTURE) | M(SUBBYTE) |
+                              M(MBARRIER) | M(FENCE) | M(CREATE));
+        repeats |= bit == M(OPER) && l->row->modifiers & M(MATRIX); /* .xor.popc */
         if ((m->set & bit) && !repeats) {
             snprintf(why, sizeof why, "modifier `.%.40s` does not go with another of its kind", word);
             lower_refuse(l, why);
@@ -556,6 +590,18 @@ static void read_modifiers(struct lower *l)
     l->type = m->types[0];
     if (l->row->types == 0 ? m->type_count > 0 : m->type_count == 0 ? false : !(l->row->types >> l->type & 1))
         lower_refuse(l, "it does not take this type");
+}
+
+/* .L2::cache_hint: the policy, a last operand, is only a hint. */
+static void drop_policy(struct lower *l)
+{
+    uint32_t n = l->s->operand_count;
+    if (!has(l, M(POLICY)))
+        return;
+    if (n == 0)
+        lower_bad_operand(l, 0, "a cache policy");
+    (void)source(l, n - 1, TYPE_B64);
+    l->s->operand_count = n - 1;
 }
 
 static void check_operand_count(struct lower *l)
@@ -583,6 +629,7 @@ static void lower_statement(struct lower *l, struct statement *s)
         lower_refuse(l, "this executor does not know it");
     }
     read_modifiers(l);
+    drop_policy(l);
     check_operand_count(l);
     uint32_t first = l->code->count;
     bool guarded = s->guard != NULL;

@@ -42,7 +42,7 @@ enum { BAR_MODE_SYNC, BAR_MODE_ARRIVE, BAR_MODE_RED, BAR_MODE_WARP };
     X(CC) X(HALF) X(COMPARE) X(OPER) X(SPACE) X(VECTOR) X(SEMANTICS) X(MMIO) X(SCOPE) X(CACHE) X(UNI) X(SYNC)          \
     X(ALIGNED) X(TO) X(SHIFTAMT) X(MODE) X(PROPERTY) X(PERMUTE) X(SIDE) X(CLAMP) X(BARRIER) X(ASYNC) X(GROUP)       \
     X(MATRIX) X(TF32) X(TEXTURE)                                                                                       \
-    X(SUBBYTE) X(PACK) X(PLUS_ONE) X(SCALE) X(MBARRIER)
+    X(SUBBYTE) X(PACK) X(PLUS_ONE) X(SCALE) X(MBARRIER) X(POLICY) X(FENCE) X(CREATE)
 // clang-format on
 #define CLASS_INDEX(name) CLASS_##name,
 enum modifier_class { MODIFIER_CLASSES(CLASS_INDEX) CLASS_COUNT };
@@ -115,6 +115,10 @@ const struct operand *operand_at(const struct lower *l, uint32_t i); /* NULL beh
 /* ---- code ---- */
 struct insn *emit(struct lower *l, enum microop op, unsigned mod, uint32_t d, uint32_t a, uint32_t b, uint32_t c);
 uint32_t emit_extra(struct lower *l, uint32_t slot); /* index of a new extra operand */
+
+/* The two slots of a 128-bit register. */
+void destination_wide(struct lower *l, const struct operand *o, uint32_t slots[2]);
+void source_wide(struct lower *l, const struct operand *o, uint32_t slots[2]);
 
 void number_access(struct lower *l); /* the instruction emitted last is the module's next access to memory */
 

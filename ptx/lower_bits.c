@@ -142,7 +142,22 @@ void lower_lop3(struct lower *l)
     const struct operand *table = operand_at(l, 4);
     if (!table || table->kind != OPERAND_INT || table->value > 255)
         lower_bad_operand(l, 4, "a truth table from 0 to 255");
-    ternary(l, OP_LOP3, (unsigned)table->value, TYPE_B32);
+    const struct operand *d = operand_at(l, 0);
+    if (!has(l, M(OPER))) {
+        if (d->pair || operand_at(l, 5))
+            lower_bad_operand(l, 0, "one destination");
+        ternary(l, OP_LOP3, (unsigned)table->value, TYPE_B32);
+        return;
+    }
+    int op = l->m.value[CLASS_OPER]; /* p = (d != 0) op q */
+    if ((op != ATOM_AND && op != ATOM_OR) || !d->pair || !operand_at(l, 5))
+        lower_refuse(l, "expected .and or .or, d|p, and a predicate");
+    uint32_t a = source(l, 1, TYPE_B32), b = source(l, 2, TYPE_B32), c = source(l, 3, TYPE_B32),
+             q = source(l, 5, TYPE_PRED), r = is_sink(d) ? temporary(l) : destination(l, 0, TYPE_B32),
+             nonzero = temporary(l);
+    emit(l, OP_LOP3, (unsigned)table->value, r, a, b, c);
+    emit(l, OP_NE_32, 0, nonzero, r, constant(l, 0), 0);
+    emit(l, op == ATOM_AND ? OP_AND_PRED : OP_OR_PRED, 0, destination_operand(l, d->pair, TYPE_PRED), nonzero, q, 0);
 }
 
 static void lower_shift(struct lower *l, enum microop op)

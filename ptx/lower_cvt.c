@@ -475,14 +475,37 @@ static void unpack(struct lower *l, const struct operand *v)
     }
 }
 
+/* 128 bits: a register, or two of 64 in braces. */
+static void lower_mov_wide(struct lower *l, const struct operand *d, const struct operand *a)
+{
+    uint32_t from[2], to[2];
+    if ((d->kind == OPERAND_VECTOR && (d->item_count != 2 || a->kind == OPERAND_VECTOR)) ||
+        (a->kind == OPERAND_VECTOR && a->item_count != 2))
+        lower_refuse(l, "expected .b128 registers, or two of 64 bits");
+    if (a->kind == OPERAND_VECTOR)
+        for (uint32_t i = 0; i < 2; i++)
+            from[i] = source_operand(l, &a->items[i], TYPE_B64);
+    else
+        source_wide(l, a, from);
+    if (d->kind == OPERAND_VECTOR)
+        for (uint32_t i = 0; i < 2; i++)
+            to[i] = destination_operand(l, &d->items[i], TYPE_B64);
+    else
+        destination_wide(l, d, to);
+    for (uint32_t i = 0; i < 2; i++)
+        emit(l, OP_MOV, 0, to[i], from[i], 0, 0);
+}
+
 void lower_mov(struct lower *l)
 {
     if (l->m.type_count != 1)
         lower_refuse(l, "expected one type");
     const struct operand *d = operand_at(l, 0), *a = operand_at(l, 1);
     bool vector_d = d->kind == OPERAND_VECTOR, vector_a = a->kind == OPERAND_VECTOR;
-    if (l->type == TYPE_B128)
-        lower_refuse(l, "128-bit registers are not known here");
+    if (l->type == TYPE_B128) {
+        lower_mov_wide(l, d, a);
+        return;
+    }
     if (vector_d && vector_a)
         lower_bad_operand(l, 1, "a register");
     if ((vector_d || vector_a) && kind_of(l->type) != 'b')

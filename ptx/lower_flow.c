@@ -206,12 +206,56 @@ void lower_nanosleep(struct lower *l)
 
 /* ---- barriers ---- */
 
+/* barrier.cluster: the block is the only one of its cluster. */
+static void lower_barrier_cluster(struct lower *l)
+{
+    bool arrives = has(l, M(BARRIER)), waits = has(l, M(GROUP));
+    int order = l->m.value[CLASS_SEMANTICS];
+    bool known = arrives ? order == SEM_NONE || order == SEM_RELEASE || order == SEM_RELAXED
+                         : order == SEM_NONE || order == SEM_ACQUIRE;
+    if (arrives == waits || (arrives && l->m.value[CLASS_BARRIER] != BAR_MODE_ARRIVE) ||
+        (waits && strcmp(l->s->mods[1]->text, "wait") != 0) || !known || has(l, M(SYNC) | M(OPER)) || l->m.type_count ||
+        l->s->operand_count)
+        lower_refuse(l, "expected .arrive or .wait");
+    emit(l, arrives ? OP_CLUSTER_ARRIVE : OP_CLUSTER_WAIT, 0, 0, 0, 0, 0);
+}
+
+/* ---- the stack ---- */
+
+/* alloca d, bytes {, alignment}: an address in .local. */
+void lower_alloca(struct lower *l)
+{
+    const struct operand *align = operand_at(l, 2);
+    uint64_t alignment = align ? align->value : 8;
+    if (l->m.type_count != 1)
+        lower_refuse(l, "expected one type");
+    if (alignment == 0 || (alignment & (alignment - 1)) || alignment > 1u << 15 ||
+        (align && align->kind != OPERAND_INT))
+        lower_bad_operand(l, 2, "an alignment: a power of two");
+    uint32_t bytes = source(l, 1, l->type);
+    emit(l, OP_ALLOCA, 0, destination(l, 0, l->type), bytes, 0, 0)->imm = alignment < 16 ? 16 : alignment;
+}
+
+void lower_stacksave(struct lower *l)
+{
+    emit(l, OP_STACK_SAVE, 0, destination(l, 0, l->type), 0, 0, 0);
+}
+
+void lower_stackrestore(struct lower *l)
+{
+    emit(l, OP_STACK_RESTORE, 0, 0, source(l, 0, l->type), 0, 0);
+}
+
 void lower_bar(struct lower *l)
 {
     int mode = has(l, M(BARRIER)) ? l->m.value[CLASS_BARRIER] : BAR_MODE_SYNC;
     uint32_t n = l->s->operand_count;
-    if (has(l, M(SCOPE)) && strcmp(l->s->mods[0]->text, "cta") != 0)
-        lower_refuse(l, "only barriers of a block are known");
+    if (has(l, M(SCOPE)) && strcmp(l->s->mods[0]->text, "cluster") == 0) {
+        lower_barrier_cluster(l);
+        return;
+    }
+    if (has(l, M(GROUP) | M(SEMANTICS)) || (has(l, M(SCOPE)) && strcmp(l->s->mods[0]->text, "cta") != 0))
+        lower_refuse(l, "this form is not known here");
     if (mode == BAR_MODE_WARP) {
         if (!has(l, M(SYNC)) || n != 1)
             lower_refuse(l, "expected bar.warp.sync mask");
@@ -247,6 +291,18 @@ static void need_sync(struct lower *l)
         lower_refuse(l, "the form without .sync is not known here");
 }
 
+/* The members' mask. Without .sync, as PTX was before 6.0, the lanes that run together: they are found first. */
+static uint32_t members(struct lower *l, uint32_t operand)
+{
+    if (has(l, M(SYNC)))
+        return source(l, operand, TYPE_B32);
+    if (operand_at(l, operand))
+        lower_bad_operand(l, operand, "no mask without .sync");
+    uint32_t mask = temporary(l);
+    emit(l, OP_ACTIVEMASK, 0, mask, 0, 0, 0);
+    return mask;
+}
+
 /* The second destination of shfl, match, elect: a predicate, or a slot nobody reads. */
 static uint32_t second_predicate(struct lower *l)
 {
@@ -256,12 +312,10 @@ static uint32_t second_predicate(struct lower *l)
 
 void lower_shfl(struct lower *l)
 {
-    need_sync(l);
     int mode = l->m.value[CLASS_MODE];
     if (!has(l, M(MODE)) || mode > SHFL_BFLY)
         lower_refuse(l, "expected .up, .down, .bfly or .idx");
-    uint32_t a = source(l, 1, TYPE_B32), b = source(l, 2, TYPE_B32), c = source(l, 3, TYPE_B32),
-             mask = source(l, 4, TYPE_B32);
+    uint32_t a = source(l, 1, TYPE_B32), b = source(l, 2, TYPE_B32), c = source(l, 3, TYPE_B32), mask = members(l, 4);
     uint32_t d = destination(l, 0, TYPE_B32), p = second_predicate(l);
     uint32_t extra = emit_extra(l, p);
     emit_extra(l, mask);
@@ -270,13 +324,12 @@ void lower_shfl(struct lower *l)
 
 void lower_vote(struct lower *l)
 {
-    need_sync(l);
     int mode = has(l, M(UNI)) ? VOTE_UNI : l->m.value[CLASS_MODE];
     if (has(l, M(UNI)) == has(l, M(MODE)) || mode < VOTE_ALL)
         lower_refuse(l, "expected .all, .any, .uni or .ballot");
     if ((l->type == TYPE_PRED) == (mode == VOTE_BALLOT))
         lower_refuse(l, ".ballot takes .b32, the others .pred");
-    uint32_t a = source(l, 1, TYPE_PRED), mask = source(l, 2, TYPE_B32);
+    uint32_t a = source(l, 1, TYPE_PRED), mask = members(l, 2);
     emit(l, OP_VOTE, (unsigned)mode, destination(l, 0, l->type), a, mask, 0);
 }
 

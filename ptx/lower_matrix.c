@@ -16,8 +16,10 @@ static const struct {
     [MATRIX_TF32] = {"tf32", 32, TYPE_B32}, [MATRIX_F32] = {"f32", 32, TYPE_F32},
     [MATRIX_F64] = {"f64", 64, TYPE_F64},   [MATRIX_S8] = {"s8", 8, TYPE_B32},
     [MATRIX_U8] = {"u8", 8, TYPE_B32},      [MATRIX_S4] = {"s4", 4, TYPE_B32},
-    [MATRIX_U4] = {"u4", 4, TYPE_B32},      [MATRIX_S32] = {"s32", 32, TYPE_B32},
-    [MATRIX_B16] = {"b16", 16, TYPE_B32},   [MATRIX_B32] = {"b32", 32, TYPE_B32},
+    [MATRIX_U4] = {"u4", 4, TYPE_B32},      [MATRIX_B1] = {"b1", 32, TYPE_B32},
+    [MATRIX_E4M3] = {"e4m3", 8, TYPE_B32},  [MATRIX_E5M2] = {"e5m2", 8, TYPE_B32},
+    [MATRIX_S32] = {"s32", 32, TYPE_B32},   [MATRIX_B16] = {"b16", 16, TYPE_B32},
+    [MATRIX_B32] = {"b32", 32, TYPE_B32},
 };
 
 #define T(name)           (1u << MATRIX_##name)
@@ -41,6 +43,7 @@ static const struct form wmma_forms[] = {
     {"m16n16k8", 16, 16, 8, T(TF32), T(F32), true},
     {"m8n8k4", 8, 8, 4, T(F64), T(F64), true},
     {"m8n8k32", 8, 8, 32, T(S4) | T(U4), T(S32), false},
+    {"m8n8k128", 8, 8, 4, T(B1), T(S32), false}, /* of b1, k is in words */
 };
 static const struct form mma_forms[] = {
     {"m8n8k4", 8, 8, 4, T(F16), HALF_ACCUMULATORS, true},
@@ -60,6 +63,11 @@ static const struct form mma_forms[] = {
     {"m8n8k32", 8, 8, 32, T(S4) | T(U4), T(S32), false},
     {"m16n8k32", 16, 8, 32, T(S4) | T(U4), T(S32), false},
     {"m16n8k64", 16, 8, 64, T(S4) | T(U4), T(S32), false},
+    {"m8n8k128", 8, 8, 4, T(B1), T(S32), false},
+    {"m16n8k128", 16, 8, 4, T(B1), T(S32), false},
+    {"m16n8k256", 16, 8, 8, T(B1), T(S32), false},
+    {"m16n8k16", 16, 8, 16, T(E4M3) | T(E5M2), HALF_ACCUMULATORS, false},
+    {"m16n8k32", 16, 8, 32, T(E4M3) | T(E5M2), HALF_ACCUMULATORS, false},
 };
 #undef T
 
@@ -111,6 +119,16 @@ static enum matrix_type type_word(struct lower *l, uint32_t *at)
         if (accept(l, at, types[t].word))
             return (enum matrix_type)t;
     lower_refuse(l, "its element type is not known here");
+}
+
+/* .xor.popc and .and.popc, of b1. */
+static uint8_t bits_words(struct lower *l, uint32_t *at)
+{
+    bool is_xor = accept(l, at, "xor");
+    if (!is_xor && !accept(l, at, "and"))
+        return 0;
+    expect(l, at, "popc");
+    return is_xor ? MATRIX_BITS_XOR : MATRIX_BITS_AND;
 }
 
 static bool is_one(uint32_t set, enum matrix_type t)
@@ -247,8 +265,8 @@ static unsigned description(struct lower *l, const struct matrix *m)
         const struct matrix *o = &module->matrices[i];
         if (o->kind == m->kind && same_fragment(&o->d, &m->d) && same_fragment(&o->a, &m->a) &&
             same_fragment(&o->b, &m->b) && same_fragment(&o->c, &m->c) && o->satfinite == m->satfinite &&
-            o->space == m->space && o->addressed == m->addressed && o->columns == m->columns && o->lines == m->lines &&
-            o->line_elements == m->line_elements)
+            o->bits == m->bits && o->space == m->space && o->addressed == m->addressed && o->columns == m->columns &&
+            o->lines == m->lines && o->line_elements == m->line_elements)
             return i;
     }
     if (module->matrix_count == MAX_MATRICES)
@@ -353,12 +371,17 @@ static void wmma_memory(struct lower *l, uint32_t at, bool store)
     else
         m.d = f;
     uint32_t stride = operand_at(l, 2) ? source(l, 2, TYPE_B32) : constant(l, (uint64_t)m.line_elements);
+    if (type == MATRIX_B1 && operand_at(l, 2)) { /* in words, as the elements */
+        uint32_t words = temporary(l);
+        emit(l, OP_SHR_U32, 0, words, stride, constant(l, 5), 0);
+        stride = words;
+    }
     emit_matrix(l, &m, &address, stride);
 }
 
 static void wmma_multiply(struct lower *l, uint32_t at)
 {
-    struct matrix m = {.kind = MATRIX_MULTIPLY};
+    struct matrix m = {.kind = MATRIX_MULTIPLY, .bits = bits_words(l, &at)};
     expect(l, &at, "sync");
     expect(l, &at, "aligned");
     bool a_columns = layout_is_column(l, &at), b_columns = layout_is_column(l, &at);
@@ -375,8 +398,8 @@ static void wmma_multiply(struct lower *l, uint32_t at)
     expect_end(l, at);
     need_operands(l, 4, 4);
     const struct form *form = find_form(l, FORMS(wmma_forms), shape, a, d);
-    if (a != b || !is_one(form->out, c) || (rounded && d != MATRIX_F64) || (m.satfinite && d != MATRIX_S32) ||
-        (!form->any_layout && (a_columns || !b_columns)))
+    if (a != b || !is_one(form->out, c) || (m.bits != 0) != (a == MATRIX_B1) || (rounded && d != MATRIX_F64) ||
+        (m.satfinite && d != MATRIX_S32) || (!form->any_layout && (a_columns || !b_columns)))
         lower_refuse(l, "this combination of types is not known here");
     m.d = fragment_wmma(l, form, ROLE_C, d);
     m.a = fragment_wmma(l, form, ROLE_A, a);
@@ -408,12 +431,13 @@ void lower_mma(struct lower *l)
     bool a_columns = layout_is_column(l, &at), b_columns = layout_is_column(l, &at);
     m.satfinite = accept(l, &at, "satfinite");
     enum matrix_type d = type_word(l, &at), a = type_word(l, &at), b = type_word(l, &at), c = type_word(l, &at);
+    m.bits = bits_words(l, &at);
     expect_end(l, at);
     need_operands(l, 4, 4);
     const struct form *form = find_form(l, FORMS(mma_forms), shape, a, d);
     bool volta_mix = form->any_layout && d == MATRIX_F32 && c == MATRIX_F16;
-    if (!is_one(form->in, b) || (d != c && !volta_mix) || (m.satfinite && d != MATRIX_S32) ||
-        (!form->any_layout && (a_columns || !b_columns)))
+    if (!is_one(form->in, b) || (d != c && !volta_mix) || (m.bits != 0) != (a == MATRIX_B1) ||
+        (m.satfinite && d != MATRIX_S32) || (!form->any_layout && (a_columns || !b_columns)))
         lower_refuse(l, "this combination of types and layouts is not known here");
     m.d = fragment_mma(l, form, ROLE_C, d, false);
     m.a = fragment_mma(l, form, ROLE_A, a, a_columns);

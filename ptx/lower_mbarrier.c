@@ -143,19 +143,10 @@ static uint32_t absolute(struct lower *l, const struct address *a)
     return t;
 }
 
-static void accept_policy(struct lower *l, uint32_t *at, uint32_t operand, uint32_t *operands)
-{
-    *operands = operand;
-    if (!accept(l, at, "L2::cache_hint"))
-        return;
-    (void)source(l, operand, TYPE_B64);
-    *operands = operand + 1;
-}
-
 /* cp.async.bulk between shared and global memory; what waits for it has nothing to wait for. */
 void lower_cp_bulk(struct lower *l)
 {
-    uint32_t at = 2, operands;
+    uint32_t at = 2;
     if (accept(l, &at, "commit_group")) {
         need_operands(l, 0, 0);
     } else if (accept(l, &at, "wait_group")) {
@@ -164,16 +155,16 @@ void lower_cp_bulk(struct lower *l)
     } else if (accept(l, &at, "prefetch")) {
         if (!accept(l, &at, "L2") || !accept(l, &at, "global"))
             refuse_words(l);
-        accept_policy(l, &at, 2, &operands);
-        need_operands(l, operands, operands);
+        (void)accept(l, &at, "L2::cache_hint");
+        need_operands(l, 2, 2);
     } else {
         bool out = accept(l, &at, "global");
         bool shared = accept_shared(l, &at) != SPACE_NONE;
         if (!shared || (!out && !accept(l, &at, "global")) ||
             !accept(l, &at, out ? "bulk_group" : "mbarrier::complete_tx::bytes"))
             refuse_words(l);
-        accept_policy(l, &at, out ? 3 : 4, &operands);
-        need_operands(l, operands, operands);
+        (void)accept(l, &at, "L2::cache_hint");
+        need_operands(l, out ? 3 : 4, out ? 3 : 4);
         struct address global = lower_address(l, operand_at(l, out ? 0 : 1), SPACE_GLOBAL),
                        local = lower_address(l, operand_at(l, out ? 1 : 0), SPACE_SHARED);
         uint32_t a = absolute(l, &local), b = absolute(l, &global), bytes = source(l, 2, TYPE_U32);

@@ -137,14 +137,48 @@ static void lower_strong(struct lower *l, enum microop op, unsigned order, enum 
     emit(l, op, mod, 0, a->base, first, 0)->imm = (uint64_t)a->offset;
 }
 
+/* 128-bit registers: as vectors of two. */
+static void emit_wide(struct lower *l, enum microop op, const struct address *a, const uint32_t slots[2])
+{
+    unsigned mod = order_mod(l) | 2u << MOD_VECTOR_SHIFT | (unsigned)a->space << MOD_SPACE_SHIFT | ELEMENT_B64;
+    uint32_t first = emit_extra(l, slots[0]);
+    emit_extra(l, slots[1]);
+    emit(l, op, mod, 0, a->base, first, 0)->imm = (uint64_t)a->offset;
+    number_access(l);
+}
+
+static void lower_ld_wide(struct lower *l)
+{
+    uint32_t slots[2];
+    if (has(l, M(VECTOR)))
+        lower_refuse(l, "it moves more than 256 bits");
+    struct address a = lower_address(l, operand_at(l, 1), space_of(l));
+    destination_wide(l, operand_at(l, 0), slots);
+    emit_wide(l, OP_LDV, &a, slots);
+}
+
+static void lower_st_wide(struct lower *l)
+{
+    uint32_t slots[2];
+    if (has(l, M(VECTOR)))
+        lower_refuse(l, "it moves more than 256 bits");
+    struct address a = lower_address(l, operand_at(l, 0), space_of(l));
+    if (a.space == MEM_PARAM || a.space == MEM_CONST)
+        lower_bad_operand(l, 0, "a space that can be written");
+    source_wide(l, operand_at(l, 1), slots);
+    emit_wide(l, OP_STV, &a, slots);
+}
+
 void lower_ld(struct lower *l)
 {
     if (l->m.type_count != 1)
         lower_refuse(l, "expected one type");
     enum type t = l->type;
-    if (t == TYPE_B128)
-        lower_refuse(l, "128-bit registers are not known here");
     check_order(l, false);
+    if (t == TYPE_B128) {
+        lower_ld_wide(l);
+        return;
+    }
     uint32_t count;
     const struct operand *d = vector_items(l, 0, &count);
     if (count > 4)
@@ -197,9 +231,11 @@ void lower_st(struct lower *l)
     if (l->m.type_count != 1)
         lower_refuse(l, "expected one type");
     enum type t = l->type;
-    if (t == TYPE_B128)
-        lower_refuse(l, "128-bit registers are not known here");
     check_order(l, true);
+    if (t == TYPE_B128) {
+        lower_st_wide(l);
+        return;
+    }
     uint32_t count;
     const struct operand *s = vector_items(l, 1, &count);
     if (count > 4)
@@ -256,13 +292,34 @@ void lower_cvta(struct lower *l)
         emit(l, has(l, M(TO)) ? OP_SUB_64 : OP_ADD_64, 0, d, a, constant(l, base), 0);
 }
 
+/* The only block of its cluster has rank 0. */
+void lower_mapa(struct lower *l)
+{
+    if (l->m.type_count != 1 || (has(l, M(SPACE)) && space_of(l) != SPACE_SHARED))
+        lower_refuse(l, "expected one type, and .shared::cluster or no space");
+    uint32_t a = source(l, 1, l->type), d = destination(l, 0, l->type);
+    (void)source(l, 2, TYPE_U32);
+    emit(l, OP_MOV, 0, d, a, 0, 0);
+}
+
+void lower_getctarank(struct lower *l)
+{
+    if (l->m.type_count != 1 || (has(l, M(SPACE)) && space_of(l) != SPACE_SHARED))
+        lower_refuse(l, "expected one type, and .shared::cluster or no space");
+    (void)source(l, 1, l->type);
+    emit(l, OP_MOV, 0, destination(l, 0, TYPE_U32), constant(l, 0), 0, 0);
+}
+
 void lower_isspacep(struct lower *l)
 {
-    static const enum mem_space spaces[] = {
-        [SPACE_GLOBAL] = MEM_GLOBAL, [SPACE_SHARED] = MEM_SHARED, [SPACE_LOCAL] = MEM_LOCAL, [SPACE_PARAM] = MEM_PARAM};
+    static const enum mem_space spaces[] = {[SPACE_GLOBAL] = MEM_GLOBAL,
+                                            [SPACE_SHARED] = MEM_SHARED,
+                                            [SPACE_LOCAL] = MEM_LOCAL,
+                                            [SPACE_PARAM] = MEM_PARAM,
+                                            [SPACE_CONST] = MEM_CONST};
     enum space space = space_of(l);
-    if (space == SPACE_NONE || space == SPACE_CONST)
-        lower_refuse(l, "this space cannot be told from .global here");
+    if (space == SPACE_NONE)
+        lower_refuse(l, "expected a space");
     uint32_t a = source(l, 1, TYPE_U64);
     emit(l, OP_ISSPACEP, spaces[space], destination(l, 0, TYPE_PRED), a, 0, 0);
 }
@@ -380,16 +437,52 @@ static void emit_atom(struct lower *l, bool result)
             emit(l, OP_MOV, 0, destination_operand(l, &to[i], l->type), d[i], 0, 0);
 }
 
+/* exch and cas of 128 bits. */
+static void lower_atom_wide(struct lower *l)
+{
+    unsigned op = (unsigned)l->m.value[CLASS_OPER];
+    bool cas = op == ATOM_CAS;
+    int order = l->m.value[CLASS_SEMANTICS];
+    struct address a = lower_address(l, operand_at(l, 1), space_of(l));
+    uint32_t d[2], b[2], c[2], at = temporary(l);
+    if (!has(l, M(OPER)) || (!cas && op != ATOM_EXCH) || has(l, M(VECTOR) | M(NOFTZ)) || order == SEM_WEAK ||
+        order == SEM_VOLATILE || order == SEM_SC || l->s->operand_count != (cas ? 4u : 3u))
+        lower_refuse(l, "this operation does not go with its type here");
+    if (a.space != MEM_GLOBAL && a.space != MEM_SHARED && a.space != MEM_GENERIC)
+        lower_refuse(l, "atomics work on .global and .shared");
+    source_wide(l, operand_at(l, 2), b);
+    source_wide(l, operand_at(l, cas ? 3 : 2), c);
+    destination_wide(l, operand_at(l, 0), d);
+    emit(l, OP_ADD_64, 0, at, a.base, constant(l, (uint64_t)a.offset), 0);
+    uint32_t extra = emit_extra(l, d[1]);
+    emit_extra(l, b[1]);
+    emit_extra(l, c[1]);
+    unsigned mod = op | ATOM_U64 << 4 | (unsigned)a.space << 8 | (order_mod(l) & (MOD_ACQUIRE | MOD_RELEASE));
+    emit(l, OP_ATOM128, mod, d[0], at, b[0], c[0])->imm = extra;
+    number_access(l);
+}
+
 void lower_atom(struct lower *l)
 {
     if (l->m.type_count != 1)
         lower_refuse(l, "expected one type");
-    emit_atom(l, true);
+    if (l->type == TYPE_B128)
+        lower_atom_wide(l);
+    else
+        emit_atom(l, true);
 }
 
 void lower_red(struct lower *l)
 {
     emit_atom(l, false);
+}
+
+/* A policy is a hint, and hints have no effect here. */
+void lower_createpolicy(struct lower *l)
+{
+    if (!has(l, M(CREATE)))
+        lower_refuse(l, "expected .fractional, .range or .cvt");
+    emit(l, OP_MOV, 0, destination(l, 0, TYPE_B64), constant(l, 0), 0, 0);
 }
 
 void lower_fence(struct lower *l)
@@ -431,7 +524,14 @@ void lower_cp(struct lower *l)
         lower_refuse(l, "expected cp.async.ca or .cg, .shared.global");
     struct address to = lower_address(l, dst, SPACE_SHARED), from = lower_address(l, src, SPACE_GLOBAL);
     uint32_t a = temporary(l), b = temporary(l);
-    uint32_t bytes = given ? source_operand(l, given, TYPE_U32) : constant(l, size->value);
+    uint32_t bytes = constant(l, size->value);
+    if (given && register_bits(l, given) == 1) { /* whether to write zeros instead */
+        uint32_t ignored = predicate(l, given), chosen = temporary(l);
+        emit(l, OP_SELP, 0, chosen, constant(l, 0), bytes, ignored);
+        bytes = chosen;
+    } else if (given) {
+        bytes = source_operand(l, given, TYPE_U32);
+    }
     emit(l, OP_ADD_32, 0, a, to.base, constant(l, (uint32_t)to.offset), 0);
     emit(l, OP_ADD_64, 0, b, from.base, constant(l, (uint64_t)from.offset), 0);
     emit(l, OP_CP_ASYNC, (unsigned)size->value, 0, a, b, bytes);

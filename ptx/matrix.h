@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { MATRIX_BITS_XOR = 1, MATRIX_BITS_AND };
 enum { TILE_ELEMENTS = 1024, MAX_MATRICES = 4096 };
 
 enum matrix_kind { MATRIX_LOAD, MATRIX_STORE, MATRIX_MULTIPLY, MATRIX_TRANSPOSE };
@@ -24,6 +25,9 @@ enum matrix_type {
     MATRIX_U8,
     MATRIX_S4,
     MATRIX_U4,
+    MATRIX_B1, /* an element here is a word of 32 of them */
+    MATRIX_E4M3,
+    MATRIX_E5M2,
     MATRIX_S32,
     MATRIX_B16,
     MATRIX_B32,
@@ -43,6 +47,7 @@ struct matrix {
     enum matrix_kind kind;
     struct fragment d, a, b, c; /* a: what is stored, or transposed */
     bool satfinite;
+    uint8_t bits; /* b1: how words are combined before their ones are counted */
     /* Memory: `lines` runs of `line_elements` elements. */
     uint8_t space;  /* enum mem_space */
     bool addressed; /* each line by its own lane (ldmatrix, stmatrix), else by base and stride */

@@ -511,6 +511,7 @@ void parse_section(struct parser *p)
 /* .maxntid x, y, z and its kind, between the parameter list and the body. */
 static void parse_performance(struct parser *p, struct function *f)
 {
+    bool one_block = false; /* .reqnctapercluster 1, 1, 1 */
     while (p->lx.token.kind == TOKEN_DOT) {
         const struct token t = p->lx.token;
         bool maxntid = token_is_dot(&t, "maxntid"), reqntid = token_is_dot(&t, "reqntid");
@@ -545,15 +546,22 @@ static void parse_performance(struct parser *p, struct function *f)
             parse_attribute(p, &unused);
         } else if (token_is_dot(&t, "explicitcluster") || token_is_dot(&t, "reqnctapercluster") ||
                    token_is_dot(&t, "maxclusterrank") || token_is_dot(&t, "blocksareclusters")) {
-            f->unknown = t.name;
-            f->unknown_at = t.at;
+            /* A cluster of one block is a block, and .maxclusterrank only a bound. */
+            bool dims = token_is_dot(&t, "reqnctapercluster"), bound = token_is_dot(&t, "maxclusterrank"), ones = dims;
             lexer_next(&p->lx);
-            while (p->lx.token.kind == TOKEN_INT || token_is(&p->lx.token, ','))
-                lexer_next(&p->lx);
+            for (; p->lx.token.kind == TOKEN_INT || token_is(&p->lx.token, ','); lexer_next(&p->lx))
+                ones &= p->lx.token.kind != TOKEN_INT || p->lx.token.value == 1;
+            one_block |= ones;
+            if (!ones && !bound) {
+                f->unknown = t.name;
+                f->unknown_at = t.at;
+            }
         } else {
             parse_unexpected(p, "a performance directive, `{` or `;`");
         }
     }
+    if (one_block)
+        f->unknown = NULL;
 }
 
 static uint32_t open_scope(struct parser *p, uint32_t parent)

@@ -157,7 +157,8 @@ static mpfr_rnd_t rounding(const struct form *f)
 /* .ftz concerns single precision and f16; conversions with a single-precision end only that end. */
 static double flush_as(const struct form *f, double x, enum type t, bool half_too)
 {
-    bool flushes = form_has(f, M(FTZ)) && (t == TYPE_F32 || (half_too && (t == TYPE_F16 || t == TYPE_F16X2)));
+    bool bf16 = t == TYPE_BF16 || t == TYPE_BF16X2;
+    bool flushes = form_has(f, M(FTZ)) && (t == TYPE_F32 || bf16 || (half_too && (t == TYPE_F16 || t == TYPE_F16X2)));
     return flushes ? flush_value(x, format_of(t)) : x;
 }
 

@@ -442,6 +442,8 @@ static void run_form(struct form *f)
 
 static void try_variants(struct form f, const char *operands, const char *const chosen[CLASS_COUNT])
 {
+    if (is(&f, "lop3") && form_has(&f, M(OPER))) /* with predicates: test_ptx_memory.c */
+        return;
     shape_form(&f, operands);
     unsigned immediates = is(&f, "lop3") ? 256 : is(&f, "bfi") ? 70 : 1;
     for (unsigned i = 0; i < immediates; i++) {

@@ -280,7 +280,7 @@ static bool filtered(struct texture_access *x, const struct ptx_texture_level *l
     int64_t n = extent(level, 0);
     for (unsigned corner = 0; corner < 1u << x->axes; corner++) {
         double weight = 1;
-        int64_t at[3];
+        int64_t at[3] = {0};
         bool beside[3] = {false};
         for (unsigned axis = 0; axis < x->axes; axis++) {
             bool far = corner >> axis & 1;
@@ -397,12 +397,12 @@ static bool sample(struct texture_access *x, struct texel *out)
     double sum[4] = {0};
     for (unsigned i = 0; i < 2; i++) {
         unsigned share = i ? weight : 256 - weight;
-        double part[4];
+        double part[4] = {0};
         if (share == 0)
             continue;
         if (linear) {
-            int64_t number[3];
-            uint32_t parts[3];
+            int64_t number[3] = {0};
+            uint32_t parts[3] = {0};
             footprint(x, &t->levels[first + i], number, parts);
             if (!filtered(x, &t->levels[first + i], number, parts, part))
                 return false;
@@ -429,8 +429,8 @@ static bool gather(struct texture_access *x, struct texel *out)
 {
     static const uint8_t right[4] = {0, 1, 1, 0}, below[4] = {1, 1, 0, 0};
     const struct ptx_texture_level *level = &x->texture->levels[0];
-    int64_t number[3];
-    uint32_t part[3];
+    int64_t number[3] = {0};
+    uint32_t part[3] = {0};
     unsigned c = x->op->component;
     footprint(x, level, number, part);
     for (unsigned i = 0; i < 4; i++) {
@@ -466,13 +466,15 @@ static const uint64_t *read_coordinates(struct texture_access *x, const uint64_t
 
 static void read_mip(struct texture_access *x, const uint64_t **in)
 {
+    const uint64_t *at = *in;
     if (x->op->mip == MIP_LEVEL) {
-        x->level = x->op->integer ? (double)(int32_t) * *in : (double)float32((uint32_t) * *in);
-        ++*in;
+        x->level = x->op->integer ? (double)(int32_t)at[0] : (double)float32((uint32_t)at[0]);
+        at++;
     }
     for (unsigned g = 0; x->op->mip == MIP_GRADIENT && g < 2; g++)
-        for (unsigned i = 0; i < x->op->dimensions; i++, ++*in)
-            x->gradients[g][i] = (double)float32((uint32_t) * *in);
+        for (unsigned i = 0; i < x->op->dimensions; i++)
+            x->gradients[g][i] = (double)float32((uint32_t)*at++);
+    *in = at;
 }
 
 /* The point on its face, and the gradients there: the derivatives of (s / m + 1) / 2. */
@@ -657,7 +659,7 @@ static bool do_texture(struct texture_access *x, uint64_t handle, const uint64_t
 bool texture_execute(struct worker *w, struct block *b, struct thread *t, const struct insn *in)
 {
     const struct texture_op *op = &w->launch->module->texture_ops[in->mod];
-    struct texture_access x; /* coordinates and gradients are set where the form has them */
+    struct texture_access x;
     x.worker = w;
     x.block = b;
     x.thread = t;
@@ -669,9 +671,12 @@ bool texture_execute(struct worker *w, struct block *b, struct thread *t, const 
     x.flags = 0;
     x.axes = x.face = 0;
     x.layer = x.cube = 0;
-    x.offset[0] = x.offset[1] = x.offset[2] = 0;
+    x.level = 0;
+    memset(x.coordinates, 0, sizeof x.coordinates);
+    memset(x.gradients, 0, sizeof x.gradients);
+    memset(x.offset, 0, sizeof x.offset);
     const uint32_t *slots = t->code->extra + in->b + in->d;
-    uint64_t values[TEXTURE_MAX_INPUTS];
+    uint64_t values[TEXTURE_MAX_INPUTS] = {0};
     bool stores = op->kind == SURFACE_STORE;
     for (unsigned i = 0; i < op->inputs; i++) {
         values[i] = t->stack[t->base + slots[i]].u64;

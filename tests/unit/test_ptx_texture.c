@@ -21,17 +21,17 @@ static const struct shape {
     [GACUBE] = {"acube", 3, true, true, {4, 4, 1}, 12},
 };
 static const struct format {
-    uint8_t channels, bits;
     enum ptx_texel_kind kind;
+    uint8_t channels, bits;
     bool normalised, srgb;
 } formats[] = {
-    {1, 32, PTX_TEXEL_FLOAT, false, false},    {4, 32, PTX_TEXEL_FLOAT, false, false},
-    {2, 16, PTX_TEXEL_FLOAT, false, false},    {4, 8, PTX_TEXEL_UNSIGNED, true, false},
-    {4, 8, PTX_TEXEL_UNSIGNED, true, true},    {1, 8, PTX_TEXEL_SIGNED, true, false},
-    {2, 16, PTX_TEXEL_UNSIGNED, true, false},  {1, 16, PTX_TEXEL_SIGNED, true, false},
-    {4, 8, PTX_TEXEL_UNSIGNED, false, false},  {2, 8, PTX_TEXEL_SIGNED, false, false},
-    {1, 16, PTX_TEXEL_UNSIGNED, false, false}, {4, 32, PTX_TEXEL_SIGNED, false, false},
-    {1, 32, PTX_TEXEL_UNSIGNED, false, false}, {4, 16, PTX_TEXEL_SIGNED, false, false},
+    {PTX_TEXEL_FLOAT, 1, 32, false, false},    {PTX_TEXEL_FLOAT, 4, 32, false, false},
+    {PTX_TEXEL_FLOAT, 2, 16, false, false},    {PTX_TEXEL_UNSIGNED, 4, 8, true, false},
+    {PTX_TEXEL_UNSIGNED, 4, 8, true, true},    {PTX_TEXEL_SIGNED, 1, 8, true, false},
+    {PTX_TEXEL_UNSIGNED, 2, 16, true, false},  {PTX_TEXEL_SIGNED, 1, 16, true, false},
+    {PTX_TEXEL_UNSIGNED, 4, 8, false, false},  {PTX_TEXEL_SIGNED, 2, 8, false, false},
+    {PTX_TEXEL_UNSIGNED, 1, 16, false, false}, {PTX_TEXEL_SIGNED, 4, 32, false, false},
+    {PTX_TEXEL_UNSIGNED, 1, 32, false, false}, {PTX_TEXEL_SIGNED, 4, 16, false, false},
 };
 enum { FORMATS = sizeof formats / sizeof *formats };
 

@@ -48,8 +48,9 @@ static void test_enlarge(void **state)
     float image[N * N], out[M * M] = {0};
     struct kit k;
     start(&k, "texture.ptx");
-    for (int i = 0; i < N * N; i++)
-        image[i] = (float)(i % N * 8 + i / N * 80); /* linear in x and y: so is the result, away from the edges */
+    for (int y = 0; y < N; y++)
+        for (int x = 0; x < N; x++)
+            image[y * N + x] = (float)(x * 8 + y * 80); /* linear: so is the result, away from the edges */
     textures[0] = array_of(image, N, N, 1, 32, PTX_TEXEL_FLOAT);
     textures[0].linear = textures[0].normalised = true;
     textures[0].addressing[0] = textures[0].addressing[1] = PTX_ADDRESS_CLAMP;

@@ -80,7 +80,9 @@ static struct call_arg actual(struct lower *l, const struct operand *o, const st
     if (o->kind == OPERAND_NAME)
         s = symbols_find_register(l->ast, l->s->scope, o->name, &index);
     if (s && s->kind == SYMBOL_VARIABLE && s->space == SPACE_PARAM && s->function_param) {
-        if (formal->kind == SYMBOL_VARIABLE && s->bytes != formal->bytes)
+        if (formal->unsized && s->bytes > formal->bytes)
+            lower_refuse(l, "a variable number of arguments does not go with a call through a pointer here");
+        if (formal->kind == SYMBOL_VARIABLE && !formal->unsized && s->bytes != formal->bytes)
             reader_fail(l->reader, STATUS_BAD_INPUT, o->at, "`%s` has %llu bytes: the function declares %llu",
                         o->name->text, (unsigned long long)s->bytes, (unsigned long long)formal->bytes);
         return (struct call_arg){false, (uint32_t)s->offset, (uint32_t)s->bytes};

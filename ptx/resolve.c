@@ -48,6 +48,28 @@ static uint64_t place_in(struct ast *ast, struct symbol *s, uint64_t at, uint64_
     return s->offset + s->bytes;
 }
 
+/* A last parameter without a size holds what a caller gives beyond the others: room for the largest of all calls. */
+static void size_variable_arguments(struct ast *ast, const struct statement *call)
+{
+    const struct operand *o = call->operands, *end = o + call->operand_count;
+    o += o < end && o->kind == OPERAND_LIST;
+    if (end - o < 2 || o->kind != OPERAND_NAME || o[1].kind != OPERAND_LIST || o[1].item_count == 0)
+        return;
+    uint32_t index;
+    const struct symbol *callee = symbols_find_register(ast, call->scope, o->name, &index);
+    if (!callee || callee->kind != SYMBOL_FUNCTION || callee->function->entry)
+        return;
+    struct symbol *last = callee->function->params;
+    while (last && last->next)
+        last = last->next;
+    const struct operand *given = &o[1].items[o[1].item_count - 1];
+    const struct symbol *block =
+        given->kind == OPERAND_NAME ? symbols_find_register(ast, call->scope, given->name, &index) : NULL;
+    if (last && last->unsized && block && block->kind == SYMBOL_VARIABLE && block->space == SPACE_PARAM &&
+        block->bytes > last->bytes)
+        last->bytes = block->bytes;
+}
+
 static void lay_out_function(struct ast *ast, struct function *f)
 {
     uint64_t at = 0;
@@ -129,6 +151,10 @@ void resolve_module(struct ast *ast)
         else
             add_device_variable(ast, s);
     }
+    for (uint32_t i = 0; i < ast->function_count; i++)
+        for (uint32_t k = 0; k < ast->functions[i]->statement_count; k++)
+            if (strcmp(ast->functions[i]->statements[k].opcode->text, "call") == 0)
+                size_variable_arguments(ast, &ast->functions[i]->statements[k]);
     for (uint32_t i = 0; i < ast->function_count; i++)
         lay_out_function(ast, ast->functions[i]);
     for (uint32_t i = 0; i < ast->device_variable_count; i++)

@@ -232,6 +232,43 @@ static void test_forms(void **state)
     kit_free(&k);
 }
 
+/* A function takes what its callers give beyond its named parameters: here sums of as many words as the first says. */
+static void test_variable_arguments(void **state)
+{
+    static const char text[] =
+        ".version 9.0\n.target sm_75\n.address_size 64\n"
+        ".func (.param .b32 r) sum(.param .b32 n, .param .align 8 .b8 %VAParam[])\n{\n"
+        ".reg .b32 %r<4>; .reg .b64 %rd<2>; .reg .pred %p;\nld.param.u32 %r1, [n];\nmov.u64 %rd1, %VAParam;\n"
+        "mov.u32 %r2, 0;\nAGAIN: setp.eq.u32 %p, %r1, 0;\n@%p bra DONE;\nld.local.u32 %r3, [%rd1];\n"
+        "add.u32 %r2, %r2, %r3;\nadd.u64 %rd1, %rd1, 4;\nsub.u32 %r1, %r1, 1;\nbra AGAIN;\n"
+        "DONE: st.param.b32 [r], %r2;\nret;\n}\n"
+        ".entry direct(.param .u64 out)\n{\n.reg .b32 %r<3>; .reg .b64 %rd<2>;\nld.param.u64 %rd1, [out];\n"
+        "{ .param .b32 a; .param .align 8 .b8 b[8]; .param .b32 c; st.param.b32 [a], 2; st.param.b32 [b], 3;\n"
+        "st.param.b32 [b+4], 4; call.uni (c), sum, (a, b); ld.param.b32 %r1, [c]; }\n"
+        "{ .param .b32 a; .param .align 8 .b8 b[24]; .param .b32 c; st.param.b32 [a], 5; st.param.b32 [b], 1;\n"
+        "st.param.b32 [b+4], 2; st.param.b32 [b+8], 30; st.param.b32 [b+12], 4; st.param.b32 [b+16], 5;\n"
+        "call.uni (c), sum, (a, b); ld.param.b32 %r2, [c]; }\nst.global.v2.u32 [%rd1], {%r1, %r2};\nret;\n}\n"
+        ".entry by_pointer()\n{\n.reg .b32 %r<2>; .reg .b64 %rd<2>;\nmov.u64 %rd1, sum;\n"
+        "{ .param .b32 a; .param .align 8 .b8 b[32]; .param .b32 c;\n"
+        "proto: .callprototype (.param .b32 _) _ (.param .b32 _, .param .align 8 .b8 _[]);\n"
+        "call (c), %rd1, (a, b), proto; }\nret;\n}\n";
+    for (int mode = 0; mode < 3; mode++) {
+        struct kit k;
+        uint32_t out[2] = {0};
+        kit_load(&k, text);
+        k.launch.checked = mode == 1;
+        k.launch.shadow = mode == 2;
+        kit_buffer(&k, 0, out, sizeof out);
+        assert_int_equal(kit_run(&k, "direct", 1, 1), STATUS_OK);
+        assert_int_equal(k.result.fault_count, 0);
+        assert_int_equal(out[0], 7);
+        assert_int_equal(out[1], 42);
+        assert_int_equal(kit_run(&k, "by_pointer", 1, 1), STATUS_NOT_SUPPORTED);
+        assert_non_null(strstr(k.diag.text, "through a pointer"));
+        kit_free(&k);
+    }
+}
+
 /* What one kernel lacks refuses that kernel and those that can reach it, and nothing else. */
 static void test_refusals(void **state)
 {
@@ -295,8 +332,13 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_messages),         cmocka_unit_test(test_kernel_facts), cmocka_unit_test(test_variables),
-        cmocka_unit_test(test_source_positions), cmocka_unit_test(test_forms),        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_kernel_facts),
+        cmocka_unit_test(test_variables),
+        cmocka_unit_test(test_source_positions),
+        cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_variable_arguments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 struct dd {
     double high, low;
@@ -23,6 +24,17 @@ static inline struct dd dd_normal(double a, double b)
     if (b == 0 || !(fabs(s) < INFINITY)) /* keeps the sign of zero */
         return (struct dd){b == 0 ? a : s, 0};
     return (struct dd){s, b - (s - a)};
+}
+
+static inline struct dd dd_of_u64(uint64_t x)
+{
+    return dd_normal((double)(x & ~(uint64_t)0x7fffffff), (double)(x & 0x7fffffff));
+}
+
+static inline struct dd dd_of_s64(int64_t x)
+{
+    struct dd r = dd_of_u64(x < 0 ? 0 - (uint64_t)x : (uint64_t)x);
+    return x < 0 ? (struct dd){-r.high, -r.low} : r;
 }
 
 static inline struct dd dd_two_sum(double a, double b)

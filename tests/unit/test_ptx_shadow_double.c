@@ -185,6 +185,60 @@ static void test_operations_have_twice_the_digits(void **state)
     mpfr_clears(a, b, c, want, got, (mpfr_ptr)NULL);
 }
 
+static void test_integers_of_64_bits(void **state)
+{
+    static const struct {
+        const char *text;
+        long double value;
+        bool exact;
+    } cases[] = {
+        {"mov.b64 %x5, 9007199254740993; cvt.rn.f64.s64 %d0, %x5;", 9007199254740993.0L, false},
+        {"mov.b64 %x5, -9007199254740993; cvt.rz.f64.s64 %d0, %x5;", -9007199254740993.0L, false},
+        {"mov.b64 %x5, 0xfffffffffffffff5; cvt.rn.f64.u64 %d0, %x5;", 18446744073709551605.0L, false},
+        {"mov.b64 %x5, 0x8000000000000000; cvt.rn.f64.s64 %d0, %x5;", -9223372036854775808.0L, true},
+        {"mov.b64 %x5, 123456789012; cvt.rn.f64.u64 %d0, %x5;", 123456789012.0L, true},
+        {"mov.b64 %x5, 0; cvt.rn.f64.s64 %d0, %x5;", 0, true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct kit k;
+        run(&k, cases[i].text);
+        const struct ptx_shadow_value *s = shadow[3];
+        if ((long double)s->wide + (long double)ptx_shadow_low(s) != cases[i].value ||
+            (s->flags == 0) != cases[i].exact)
+            fail_msg("%s: %.17g and %g, flags %u", cases[i].text, s->wide, ptx_shadow_low(s), s->flags);
+        kit_free(&k);
+    }
+}
+
+/* mma.m8n8k4: lane l holds a(l / 4, l % 4), b(l % 4, l / 4) and c(l / 4, 2 * (l % 4)). */
+static void test_matrix_products(void **state)
+{
+    struct kit k;
+    mpfr_t a, b, want, got;
+    mpfr_inits2(BITS, a, b, want, got, (mpfr_ptr)NULL);
+    fill_doubles(-4, 4, 99);
+    run(&k,
+        "div.rn.f64 %d4, %d1, 0d4008000000000000; div.rn.f64 %d5, %d2, 0d4008000000000000; div.rn.f64 %d6, %d3, "
+        "0d4008000000000000; mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%d0, %d7}, {%d4}, {%d5}, {%d6, %d6};");
+    for (int j = 0; j < COUNT; j++) {
+        int warp = j / 32 * 32, row = j % 32 / 4, column = 2 * (j % 4);
+        third(want, in[2][j]);
+        for (int i = 0; i < 4; i++) {
+            third(a, in[0][warp + 4 * row + i]);
+            third(b, in[1][warp + 4 * column + i]);
+            mpfr_fma(want, a, b, want, MPFR_RNDN);
+        }
+        const struct ptx_shadow_value *s = &shadow[3][4 * j];
+        mpfr_set_d(got, s->wide, MPFR_RNDN);
+        mpfr_add_d(got, got, ptx_shadow_low(s), MPFR_RNDN);
+        mpfr_sub(got, got, want, MPFR_RNDN);
+        if (fabs(mpfr_get_d(got, MPFR_RNDN)) > 0x1p-96)
+            fail_msg("element %d is off by %g", j, mpfr_get_d(got, MPFR_RNDN));
+    }
+    mpfr_clears(a, b, want, got, (mpfr_ptr)NULL);
+    kit_free(&k);
+}
+
 static void test_special_values(void **state)
 {
     static const double values[] = {0.0, -0.0, INFINITY, -INFINITY, NAN, 0x1p-1074, 0x1p1023, -0x1.8p1023};
@@ -285,6 +339,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_operations_have_twice_the_digits),
+        cmocka_unit_test(test_integers_of_64_bits),
+        cmocka_unit_test(test_matrix_products),
         cmocka_unit_test(test_special_values),
         cmocka_unit_test(test_cancellation_in_fp64),
         cmocka_unit_test(test_near_decisions_of_doubles),

@@ -131,6 +131,20 @@ static void test_bits_of_a_single(void **state)
     expect_flags("add.f32 %f4, %f1, %f1;", "mov.b32 %r1, %f4; mul.lo.s32 %r1, %r1, 3; mov.b32 %f0, %r1;", 32, 0);
 }
 
+static void test_formats_of_eight_bits(void **state)
+{
+    static const char there_and_back[] =
+        "cvt.rn.satfinite.e4m3x2.f32 %h1, %f4, %f4; cvt.rn.f16x2.e4m3x2 %r1, %h1; mov.b32 "
+        "{%h2, %h3}, %r1; cvt.f32.f16 %f0, %h2;";
+    expect_lost(there_and_back);
+    for (int i = 0; i < N; i++)
+        x[i] = 1.1f;
+    expect_flags("mov.f32 %f4, %f1;", there_and_back, 32, PTX_SHADOW_LOST);
+    for (int i = 0; i < N; i++)
+        x[i] = 1.25f;
+    expect_flags("mov.f32 %f4, %f1;", there_and_back, 32, 0);
+}
+
 static void test_four_halves_in_one_register(void **state)
 {
     static const char halves[] = "cvt.rn.f16.f32 %h1, %f1; cvt.rn.f16.f32 %h2, %f2;";
@@ -277,10 +291,15 @@ static void test_the_nearest_decision_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_halves_of_a_double), cmocka_unit_test(test_halves_of_another_lane),
-        cmocka_unit_test(test_bits_of_a_single),   cmocka_unit_test(test_four_halves_in_one_register),
-        cmocka_unit_test(test_clocks_and_places),  cmocka_unit_test(test_what_an_atomic_found),
-        cmocka_unit_test(test_decisions),          cmocka_unit_test(test_the_nearest_decision_is_told),
+        cmocka_unit_test(test_halves_of_a_double),
+        cmocka_unit_test(test_halves_of_another_lane),
+        cmocka_unit_test(test_bits_of_a_single),
+        cmocka_unit_test(test_formats_of_eight_bits),
+        cmocka_unit_test(test_four_halves_in_one_register),
+        cmocka_unit_test(test_clocks_and_places),
+        cmocka_unit_test(test_what_an_atomic_found),
+        cmocka_unit_test(test_decisions),
+        cmocka_unit_test(test_the_nearest_decision_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -371,10 +371,13 @@ static uint64_t multiply_by_chance(const struct warp *w, const struct product *p
     }
     if (x->d.type == MATRIX_F64)
         return bits64(s.sum);
-    double noise = largest < INFINITY ? cut_off(p, largest) : 0;
+    /* A device that cuts off errs to one side in all its products: half of the noise has one direction for the launch.
+     */
+    double noise = largest < INFINITY ? cut_off(p, largest) / 2 : 0, exact = s.sum + s.error;
+    exact += copysign(noise, w->worker->launch->config->rounding_seed & 1 ? -s.sum : s.sum);
     if (x->d.type == MATRIX_F16)
-        return rounding_half(w->first, (uint16_t)encode(x->d.type, s), false, s.sum + s.error, noise);
-    return rounding_single(w->first, (uint32_t)encode(x->d.type, s), s.sum + s.error, noise);
+        return rounding_half(w->first, (uint16_t)encode(x->d.type, s), false, exact, noise);
+    return rounding_single(w->first, (uint32_t)encode(x->d.type, s), exact, noise);
 }
 
 /* ---- other sums (enum ptx_matrix_sum); `a` is a row, `b` a column with steps of n ---- */

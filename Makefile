@@ -19,7 +19,7 @@ CUDA_CPPFLAGS = -isystem $(CUDA_HOME)/include
 # No contraction, ever: the executor's arithmetic is IEEE operation by operation.
 CFLAGS ?= -O2 -g
 OUR_CFLAGS = -std=gnu17 -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wno-unused-parameter \
-	-ffp-contract=off -fno-strict-aliasing -fvisibility=hidden -fPIC $(SAN)
+	-ffp-contract=off -fno-strict-aliasing -fvisibility=hidden -fPIC $(SAN) $(if $(SAN),-DLANES_PLAIN)
 DEPFLAGS = -MMD -MP
 
 ifeq ($(V),1)

@@ -26,7 +26,10 @@ $(eval $(call unit_test,ptx_shadow_double,$(PTX_SHADOW_KIT) $(PTX),-lmpfr -lgmp)
 $(eval $(call unit_test,ptx_rounding,$(PTX_KIT) $(PTX),-lmpfr -lgmp))
 
 BENCHES += $(B)/bench/bench_ptx
-$(B)/bench/bench_ptx: $(B)/obj/bench/bench_ptx.o $(PTX)
+BASELINES = $(B)/obj/bench/ptx_scalar.o $(B)/obj/bench/ptx_vector.o
+$(BASELINES): EXTRA_CFLAGS += -O3 -march=native
+$(B)/obj/bench/ptx_scalar.o: EXTRA_CFLAGS += -fno-tree-vectorize
+$(B)/bench/bench_ptx: $(B)/obj/bench/bench_ptx.o $(BASELINES) $(PTX)
 	@mkdir -p $(@D)
 	$(call say,LD,$@) $(CC) $(SAN) -o $@ $^ -lm -lpthread
 # The flags of the executor's own objects: what is measured is what runs.

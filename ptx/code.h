@@ -175,6 +175,7 @@ struct code {
     /* What this executor lacks to run it, in order of lines, one per distinct message; such a function has no code. */
     struct diag **refusals;
     uint32_t refusal_count, refusal_capacity;
+    _Atomic(struct lane_code *) lanes; /* lanes.h; made when the function first runs there */
 };
 
 struct lower;

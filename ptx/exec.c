@@ -6,6 +6,7 @@
 #include <time.h>
 #include "ptx/variant.h"
 #include "ptx/exec_shadow.h"
+#include "ptx/lanes.h"
 
 enum { MAX_SHARED = 256 * 1024, MAX_WORKERS = 256, MAX_RESIDENT = 4096 };
 #define SLICE              UINT64_C(4000000)
@@ -444,6 +445,7 @@ enum status ptx_run(const struct ptx_launch *config, struct ptx_result *result, 
             status = STATUS_NO_MEMORY;
     }
     if (status == STATUS_OK) {
+        (void)lanes_launch(l);
         status = run_workers(l);
         if (status == STATUS_OK)
             status = (enum status)atomic_load(&l->status);

@@ -21,7 +21,7 @@ enum { WARP = 32, MAX_BLOCK_THREADS = 1024, BARRIERS = 16, MAX_FOUND = 4096 };
 enum { GRID_WORKSPACE = 256 };
 
 /* Why a thread stopped running. */
-enum stop { STOP_DONE, STOP_TURN, STOP_WARP, STOP_ACTIVE, STOP_BARRIER, STOP_FAULT, STOP_END };
+enum stop { STOP_DONE, STOP_TURN, STOP_WARP, STOP_ACTIVE, STOP_BARRIER, STOP_FAULT, STOP_STEP };
 enum thread_state { THREAD_READY, THREAD_WARP, THREAD_ACTIVE, THREAD_BARRIER, THREAD_DONE };
 
 /* The last range an access instruction touched. An access of the instruction's size at `address` is inside when
@@ -82,6 +82,9 @@ struct barrier {
 };
 
 struct worker;
+struct lanes;
+struct lane_code;
+struct lane_file;
 struct block {
     struct worker *worker;
     uint64_t linear;
@@ -101,6 +104,11 @@ struct block {
     uint32_t accesses;               /* checked mode: memory accesses likewise; 0: any number */
     uint64_t random;                 /* draws of a seeded order */
     union slot **templates;          /* by function: initial frame for this block; NULL when not reachable */
+    /* lock-step, lanes.h; NULL: threads only. `states`: its threads' states are kept all the time */
+    struct lanes *lanes;
+    struct lane_file *files; /* register files that no warp uses */
+    uint64_t *lane_base;     /* by unit: what registers start as */
+    bool states;
     /* checked mode */
     uint8_t *shared_defined; /* one per byte */
     struct race_cell *shared_cells;
@@ -123,6 +131,8 @@ struct launch {
     _Atomic int status; /* enum status; not OK ends every worker */
     _Atomic uint64_t executed;
     bool checked, multi, fma;
+    const struct lane_code *lane_code; /* NULL: threads only */
+    const struct insn *(*const *lane_handlers[2])(struct lanes *L, const struct insn *in);
     union slot **templates; /* by function, for the launch: all but what depends on block and thread */
     uint8_t *params;
     struct ptx_range grid_range, *found[MAX_FOUND];
@@ -158,6 +168,7 @@ enum stop run_shadow(struct worker *w, struct block *b, struct thread *t);
 enum stop run_shadow_fma(struct worker *w, struct block *b, struct thread *t);
 enum stop run_stochastic(struct worker *w, struct block *b, struct thread *t);
 enum stop run_stochastic_fma(struct worker *w, struct block *b, struct thread *t);
+enum stop run_step(struct worker *w, struct block *b, struct thread *t); /* one instruction, then STOP_STEP */
 
 /* ---- exec_block.c ---- */
 struct block *block_create(struct worker *w);
@@ -167,6 +178,10 @@ bool block_start(struct block *b, uint64_t linear);
 void block_run(struct block *b, uint64_t budget);
 /* Makes the frame of a call, or of the thread's start; false: recursion too deep or out of memory. */
 bool thread_push(struct block *b, struct thread *t, const struct code *code);
+/* The thread's first frame: `code`'s initial slots, at its stack's beginning. */
+bool thread_enter(struct block *b, struct thread *t, const struct code *code);
+/* Only its memory: slots are not filled. */
+bool thread_prepare(struct block *b, struct thread *t, const struct code *code);
 bool thread_reserve(struct thread *t, uint32_t slots, uint32_t local, bool checked);
 /* Threads leave a barrier when enough have come; called on arrival and when a thread ends. */
 void barrier_arrive(struct block *b, struct thread *t, uint32_t id, uint32_t expected, bool counted, bool waits);
@@ -177,6 +192,15 @@ bool cluster_may_go(const struct block *b, struct thread *t);
 /* alloca: 0 and a fault when there is no room. */
 uint64_t stack_grow(struct block *b, struct thread *t, const struct insn *in, uint64_t bytes, uint64_t align);
 bool stack_restore(struct block *b, struct thread *t, const struct insn *in, uint64_t top);
+/* Lanes of one warp that come to a barrier instruction together; the threads' states follow. False: a fault. */
+struct arrival {
+    const struct code *code;
+    uint32_t pc, first, mask; /* instruction; the warp's first thread; its lanes */
+    uint32_t predicates;      /* of bar.red, by lane */
+    uint32_t id, expected;
+    bool counted, waits;
+};
+bool barrier_arrive_group(struct block *b, const struct arrival *a);
 
 /* ---- exec_warp.c ---- */
 /* `t` has come to a *.sync instruction: when all lanes it names are there too, does it for all. True when it was done.
@@ -194,6 +218,8 @@ struct access {
 /* Finds the memory of an access in device memory and fills the instruction's cache; NULL: a fault was reported. */
 uint8_t *global_find(struct worker *w, struct block *b, struct thread *t, const struct insn *in, uint64_t address,
                      uint32_t bytes, bool write, bool atomic);
+/* Fills the instruction's cache when the access would be right; no fault is reported. */
+bool range_cache_fill(struct worker *w, const struct insn *in, uint64_t address, uint32_t bytes, bool write);
 void range_track(struct worker *w, const struct range_cache *c, uint64_t offset, uint32_t bytes, bool write);
 uint8_t *generic_find(struct worker *w, struct block *b, struct thread *t, const struct insn *in, uint64_t address,
                       uint32_t bytes, bool write, bool atomic);

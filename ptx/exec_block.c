@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "ptx/exec_rounding.h"
+#include "ptx/lanes.h"
 
 enum { TURN = 1 << 15, MAX_DEPTH = 1 << 12, MAX_SLOTS = 1 << 20, MAX_LOCAL = 512 * 1024 };
 
@@ -34,6 +35,7 @@ struct block *block_create(struct worker *w)
     if (limit && limit < b->turn)
         b->turn = limit;
     b->longest_turn = b->turn;
+    ok = ok && (!l->lane_code || lanes_block_create(b));
     if (!ok || (l->checked && !check_block_create(b))) {
         block_destroy(b);
         return NULL;
@@ -45,6 +47,7 @@ void block_destroy(struct block *b)
 {
     if (!b)
         return;
+    lanes_block_destroy(b);
     for (uint32_t i = 0; b->threads && i < b->thread_count; i++) {
         struct thread *t = &b->threads[i];
         free(t->stack);
@@ -129,24 +132,31 @@ static void fill_thread_slots(struct thread *t, const struct code *code, union s
     }
 }
 
-/* Puts `code`'s initial frame at t->base and t->local_base, which the caller has set. */
-static bool enter(struct block *b, struct thread *t, const struct code *code)
+static bool make_room(struct block *b, struct thread *t, const struct code *code)
 {
     bool checked = b->worker->launch->checked;
     uint64_t slots = (uint64_t)t->base + code->slot_count + 1, local = (uint64_t)t->local_base + code->local_bytes;
     if (slots > MAX_SLOTS || local > MAX_LOCAL || !thread_reserve(t, (uint32_t)slots, (uint32_t)local, checked))
         return false;
-    union slot *R = t->stack + t->base;
-    memcpy(R, b->templates[code->function->index], code->slot_count * sizeof *R);
-    if (checked) {
-        memset(t->shadow + t->base, 0, code->slot_count * sizeof *t->shadow);
-        check_fill_origins(b, code, t->shadow + t->base);
-    }
     t->local_top = (uint32_t)local;
     if (code->local_bytes) {
         memset(t->local + t->local_base, b->worker->launch->config->fill, code->local_bytes);
         if (checked)
             memset(t->local_valid + t->local_base, 0, code->local_bytes);
+    }
+    return true;
+}
+
+/* Puts `code`'s initial frame at t->base and t->local_base, which the caller has set. */
+static bool enter(struct block *b, struct thread *t, const struct code *code)
+{
+    if (!make_room(b, t, code))
+        return false;
+    union slot *R = t->stack + t->base;
+    memcpy(R, b->templates[code->function->index], code->slot_count * sizeof *R);
+    if (b->worker->launch->checked) {
+        memset(t->shadow + t->base, 0, code->slot_count * sizeof *t->shadow);
+        check_fill_origins(b, code, t->shadow + t->base);
     }
     if (b->worker->launch->shadow && !shadow_enter(t, code))
         return false;
@@ -154,6 +164,32 @@ static bool enter(struct block *b, struct thread *t, const struct code *code)
     t->code = code;
     t->pc = 0;
     return true;
+}
+
+bool thread_enter(struct block *b, struct thread *t, const struct code *code)
+{
+    t->depth = t->base = t->local_base = 0;
+    uint8_t *local = t->local; /* a thread that comes from lock-step has used it already */
+    uint32_t bytes = t->local_top;
+    uint8_t *kept = bytes ? malloc(bytes) : NULL;
+    if (bytes && !kept)
+        return false;
+    if (bytes)
+        memcpy(kept, local, bytes);
+    bool ok = enter(b, t, code);
+    if (ok && bytes) {
+        memcpy(t->local, kept, bytes);
+        t->local_top = bytes;
+    }
+    free(kept);
+    return ok;
+}
+
+bool thread_prepare(struct block *b, struct thread *t, const struct code *code)
+{
+    t->depth = t->base = t->local_base = 0;
+    t->code = code;
+    return make_room(b, t, code);
 }
 
 bool thread_push(struct block *b, struct thread *t, const struct code *code)
@@ -332,22 +368,10 @@ static void fill_block_slots(struct block *b)
     }
 }
 
-bool block_start(struct block *b, uint64_t linear)
+static bool start_threads(struct block *b)
 {
-    struct launch *l = b->worker->launch;
-    const uint32_t *grid = l->config->grid, *dim = l->config->block;
-    b->linear = linear;
-    b->ctaid[0] = (uint32_t)(linear % grid[0]);
-    b->ctaid[1] = (uint32_t)(linear / grid[0] % grid[1]);
-    b->ctaid[2] = (uint32_t)(linear / grid[0] / grid[1]);
-    b->live = b->thread_count;
-    b->started = true;
-    b->barriers_open = b->meeting = b->cluster_arrived = b->cluster_phase = 0;
-    b->finished = b->yielded = false;
-    memset(b->barriers, 0, sizeof b->barriers);
-    memset(b->shared, l->config->fill, b->shared_bytes);
-    memset(b->shared, 0, l->layout.reserved_bytes);
-    fill_block_slots(b);
+    const struct launch *l = b->worker->launch;
+    const uint32_t *dim = l->config->block;
     for (uint32_t i = 0; i < b->thread_count; i++) {
         struct thread *t = &b->threads[i];
         t->index = i;
@@ -366,7 +390,30 @@ bool block_start(struct block *b, uint64_t linear)
         if (!enter(b, t, l->entry))
             return false;
     }
+    return true;
+}
+
+bool block_start(struct block *b, uint64_t linear)
+{
+    struct launch *l = b->worker->launch;
+    const uint32_t *grid = l->config->grid;
+    b->linear = linear;
+    b->ctaid[0] = (uint32_t)(linear % grid[0]);
+    b->ctaid[1] = (uint32_t)(linear / grid[0] % grid[1]);
+    b->ctaid[2] = (uint32_t)(linear / grid[0] / grid[1]);
+    b->live = b->thread_count;
+    b->started = true;
+    b->barriers_open = b->meeting = b->cluster_arrived = b->cluster_phase = 0;
+    b->finished = b->yielded = false;
     b->random = l->seed ^ linear * UINT64_C(0xd6e8feb86659fd93);
+    memset(b->barriers, 0, sizeof b->barriers);
+    memset(b->shared, l->config->fill, b->shared_bytes);
+    memset(b->shared, 0, l->layout.reserved_bytes);
+    fill_block_slots(b);
+    if (l->lane_code)
+        lanes_block_start(b);
+    else if (!start_threads(b))
+        return false;
     for (uint32_t i = 0; i < b->warp_count; i++)
         b->warp_order[i] = i;
     if (l->seed)
@@ -441,6 +488,36 @@ void barrier_arrive(struct block *b, struct thread *t, uint32_t id, uint32_t exp
     }
     if (barrier_complete(b, bar))
         release_barrier(b, id);
+}
+
+bool barrier_arrive_group(struct block *b, const struct arrival *a)
+{
+    struct barrier *bar = &b->barriers[a->id % BARRIERS];
+    uint32_t expected = a->counted ? a->expected : 0, lanes = (uint32_t)__builtin_popcount(a->mask);
+    for (uint32_t m = a->mask; m; m &= m - 1) {
+        struct thread *t = &b->threads[a->first + (uint32_t)__builtin_ctz(m)];
+        t->code = a->code;
+        t->pc = a->pc;
+        if (a->waits) {
+            t->state = THREAD_BARRIER;
+            t->wait_mask = a->id;
+        }
+    }
+    if (a->id >= BARRIERS || (a->counted && (expected == 0 || expected % WARP)) ||
+        (bar->arrived && bar->expected != expected)) {
+        fault_simple(b->worker, b, &b->threads[a->first + (uint32_t)__builtin_ctz(a->mask)], PTX_FAULT_BARRIER);
+        return false;
+    }
+    if (bar->arrived == 0)
+        *bar = (struct barrier){.expected = expected, .all = true};
+    b->barriers_open |= 1u << a->id;
+    bar->arrived += lanes;
+    bar->population += (uint32_t)__builtin_popcount(a->predicates);
+    bar->all &= a->predicates == a->mask;
+    bar->any |= a->predicates != 0;
+    if (barrier_complete(b, bar))
+        release_barrier(b, a->id);
+    return true;
 }
 
 /* A thread that ends no longer keeps others waiting. */
@@ -603,6 +680,12 @@ static bool run_warp(struct block *b, uint32_t warp, uint64_t *spent)
     struct worker *w = b->worker;
     bool any = false;
     const bool seeded = w->launch->seed != 0;
+    if (b->lanes && !b->lanes[warp].threads) {
+        uint64_t before = *spent;
+        any = lanes_run(&b->lanes[warp], spent);
+        (void)limits_reached(w, *spent - before);
+        return any;
+    }
     uint32_t first = warp * WARP, end = first + WARP < b->thread_count ? first + WARP : b->thread_count;
     uint64_t order = seeded ? random_next(&b->random) : 0;
     uint32_t step = (uint32_t)(order & 31) | 1, start = (uint32_t)(order >> 5 & 31);
@@ -629,6 +712,8 @@ static bool run_warp(struct block *b, uint32_t warp, uint64_t *spent)
 
 static bool warp_has(const struct block *b, uint32_t warp, enum thread_state state)
 {
+    if (b->lanes && !b->lanes[warp].threads)
+        return state == THREAD_READY && lanes_ready(&b->lanes[warp]);
     for (uint32_t i = warp * WARP; i < warp * WARP + WARP && i < b->thread_count; i++)
         if (b->threads[i].state == state)
             return true;
@@ -650,6 +735,16 @@ static void report_deadlock(struct block *b)
     b->live = 0;
 }
 
+static void count_threads(struct block *b, uint32_t warp, uint64_t *total, uint64_t *longest)
+{
+    for (uint32_t i = warp * WARP; i < warp * WARP + WARP && i < b->thread_count; i++) {
+        *total += b->threads[i].executed;
+        b->worker->counts.tainted_threads += b->threads[i].taint != 0;
+        if (b->threads[i].executed > *longest)
+            *longest = b->threads[i].executed;
+    }
+}
+
 static void finish_block(struct block *b)
 {
     struct ptx_counts *c = &b->worker->counts;
@@ -658,12 +753,10 @@ static void finish_block(struct block *b)
     c->threads += b->thread_count;
     for (uint32_t warp = 0; warp < b->warp_count; warp++) {
         uint64_t longest = 0;
-        for (uint32_t i = warp * WARP; i < warp * WARP + WARP && i < b->thread_count; i++) {
-            c->thread_instructions += b->threads[i].executed;
-            c->tainted_threads += b->threads[i].taint != 0;
-            if (b->threads[i].executed > longest)
-                longest = b->threads[i].executed;
-        }
+        if (b->lanes)
+            lanes_count(&b->lanes[warp], &c->thread_instructions, &longest);
+        if (!b->lanes || b->lanes[warp].threads)
+            count_threads(b, warp, &c->thread_instructions, &longest);
         c->warp_instructions += longest;
     }
 }

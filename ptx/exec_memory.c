@@ -101,11 +101,20 @@ static void set_bits(uint8_t *map, uint64_t from, uint64_t count, bool multi)
     }
 }
 
+/* Bytes that this launch has not written before. */
 static void mark_read(const struct ptx_range *r, uint64_t from, uint32_t count, bool multi)
 {
-    for (uint64_t i = from; i < from + count; i++)
-        if (!r->written || !(r->written[i / 8] >> (i % 8) & 1))
-            set_bits(r->read, i, 1, multi);
+    for (uint64_t end = from + count; from < end;) {
+        uint64_t byte = from / 8, bit = from % 8, n = 8 - bit < end - from ? 8 - bit : end - from;
+        unsigned mask = ((1u << n) - 1) << bit;
+        if (r->written)
+            mask &= ~(unsigned)(multi ? __atomic_load_n(&r->written[byte], __ATOMIC_RELAXED) : r->written[byte]);
+        if (!multi)
+            r->read[byte] |= (uint8_t)mask;
+        else if ((__atomic_load_n(&r->read[byte], __ATOMIC_RELAXED) & mask) != mask)
+            __atomic_fetch_or(&r->read[byte], (uint8_t)mask, __ATOMIC_RELAXED);
+        from += n;
+    }
 }
 
 void range_track(struct worker *w, const struct range_cache *c, uint64_t offset, uint32_t bytes, bool write)
@@ -116,6 +125,31 @@ void range_track(struct worker *w, const struct range_cache *c, uint64_t offset,
         set_bits(r->written, offset, bytes, multi);
     if (!write && r->read)
         mark_read(r, offset, bytes, multi);
+}
+
+static const struct range_cache *fill_cache(struct worker *w, const struct insn *in, const struct ptx_range *r,
+                                            uint32_t number, uint32_t bytes)
+{
+    struct range_cache *c = &w->cache[in->aux];
+    *c = (struct range_cache){
+        .base = r->address,
+        .span = r->bytes - bytes + 1,
+        .host = r->host,
+        .range = r,
+        .number = number,
+        .tracked = r->written || r->read,
+    };
+    return c;
+}
+
+bool range_cache_fill(struct worker *w, const struct insn *in, uint64_t address, uint32_t bytes, bool write)
+{
+    uint32_t number;
+    const struct ptx_range *r = range_find(w->launch, address, &number);
+    if (judge_range(w->launch, r, address, bytes, write) != PTX_FAULT_NONE)
+        return false;
+    (void)fill_cache(w, in, r, number, bytes);
+    return true;
 }
 
 uint8_t *global_find(struct worker *w, struct block *b, struct thread *t, const struct insn *in, uint64_t address,
@@ -137,15 +171,7 @@ uint8_t *global_find(struct worker *w, struct block *b, struct thread *t, const 
         fault_report(w, b, t, in, &f);
         return NULL;
     }
-    struct range_cache *c = &w->cache[in->aux];
-    *c = (struct range_cache){
-        .base = r->address,
-        .span = r->bytes - bytes + 1,
-        .host = r->host,
-        .range = r,
-        .number = number,
-        .tracked = r->written || r->read,
-    };
+    const struct range_cache *c = fill_cache(w, in, r, number, bytes);
     uint64_t offset = address - r->address;
     if (write)
         w->counts.global_write_bytes += bytes;

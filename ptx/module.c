@@ -1,6 +1,7 @@
 /* module.c - the public side of a module: loading, kernels, variables. */
 #include <stdlib.h>
 #include <string.h>
+#include "ptx/lanes.h"
 #include "ptx/lower.h"
 
 static void describe_kernels(struct ptx_module *m)
@@ -233,6 +234,8 @@ void ptx_module_free(struct ptx_module *m)
 {
     if (!m)
         return;
+    for (uint32_t i = 0; i < m->code_count; i++)
+        lane_code_free(atomic_load(&m->code[i]->lanes));
     arena_free(&m->arena);
     free(m);
 }

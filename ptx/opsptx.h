@@ -344,6 +344,8 @@ struct ptx_launch {
     uint64_t variant;
     enum ptx_matrix_sum matrix_sum; /* of mma and wmma with floats, when `variant` is 0 */
     uint64_t seed;    /* 0: blocks, warps and lanes in order; else a seeded order, with turns of seeded length */
+    bool one_by_one;  /* device mode: one thread at a time, never warps in lock-step: slower, same results; so with a
+                         seed or a variant */
     uint32_t workers; /* threads for blocks; 0 or 1: on the calling thread only */
     uint64_t instruction_limit; /* thread instructions; 0: none. Reached: STATUS_LIMIT */
     const atomic_bool *cancel;  /* becomes true: STATUS_CANCELLED soon after */

@@ -61,3 +61,19 @@ KERNEL shuffle_sum(const float *a, float *out, int n)
     if ((threadIdx.x & 31) == 0)
         out[i / 32] = v;
 }
+#define TILE 16
+KERNEL matrix_tiled(const float *a, const float *b, float *c, int n)
+{
+    __shared__ float ta[TILE][TILE], tb[TILE][TILE];
+    int x = threadIdx.x, y = threadIdx.y, row = blockIdx.y * TILE + y, column = blockIdx.x * TILE + x;
+    float sum = 0;
+    for (int k = 0; k < n; k += TILE) {
+        ta[y][x] = a[row * n + k + x];
+        tb[y][x] = b[(k + y) * n + column];
+        __syncthreads();
+        for (int i = 0; i < TILE; i++)
+            sum += ta[y][i] * tb[i][x];
+        __syncthreads();
+    }
+    c[row * n + column] = sum;
+}

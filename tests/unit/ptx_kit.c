@@ -108,14 +108,21 @@ static const char *register_type(unsigned bits)
     return bits == 1 ? "pred" : bits == 64 ? "b64" : bits == 32 ? "b32" : "b16";
 }
 
-/* The kernel that does it: writes its text, of `size` bytes at most. */
-static void instruction_kernel(char *text, size_t size, const char *instruction, struct kit_shape shape)
+/* How the lanes of a warp come to the instruction. */
+enum shape_of_warp {
+    WARP_VARIED,   /* all together, each with its own operands */
+    WARP_UNIFORM,  /* all together, with the operands of the warp's first element */
+    WARP_DIVERGED, /* odd and even ones by themselves */
+};
+
+static void instruction_text(char *text, size_t room, const char *instruction, struct kit_shape shape,
+                             enum shape_of_warp warp)
 {
     size_t n = 0;
-#define ADD(...) n += (size_t)snprintf(text + n, size - n, __VA_ARGS__)
+#define ADD(...) n += (size_t)snprintf(text + n, room - n, __VA_ARGS__)
     ADD(".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out, .param .u32 "
         "n) {\n");
-    ADD(".reg .b64 %%x<4>; .reg .b32 %%t<5>; .reg .pred %%q; .reg .pred %%p;\n");
+    ADD(".reg .b64 %%x<4>; .reg .b32 %%t<6>; .reg .pred %%q; .reg .pred %%p; .reg .pred %%odd;\n");
     const uint8_t bits[3] = {shape.a, shape.b, shape.c};
     for (int i = 0; i < 3; i++)
         if (bits[i])
@@ -123,7 +130,12 @@ static void instruction_kernel(char *text, size_t size, const char *instruction,
     ADD(".reg .%s %%d;\n", register_type(shape.d));
     ADD("mov.u32 %%t0, %%ctaid.x; mov.u32 %%t1, %%tid.x; mad.lo.s32 %%t0, %%t0, 256, %%t1;\n");
     ADD("ld.param.u32 %%t2, [n]; setp.ge.u32 %%q, %%t0, %%t2; @%%q bra END;\n");
-    ADD("ld.param.u64 %%x0, [in]; mad.wide.u32 %%x0, %%t0, 24, %%x0; ld.param.u64 %%x1, [out]; mad.wide.u32 %%x1, "
+    if (warp == WARP_UNIFORM)
+        ADD("mov.u32 %%t4, %%warpid; shl.b32 %%t4, %%t4, 5; mov.u32 %%t5, %%ctaid.x; mad.lo.s32 %%t4, %%t5, 256, "
+            "%%t4;\n");
+    else
+        ADD("mov.u32 %%t4, %%t0;\n");
+    ADD("ld.param.u64 %%x0, [in]; mad.wide.u32 %%x0, %%t4, 24, %%x0; ld.param.u64 %%x1, [out]; mad.wide.u32 %%x1, "
         "%%t0, 8, %%x1;\n");
     for (int i = 0; i < 3; i++) {
         if (bits[i] == 1)
@@ -131,7 +143,11 @@ static void instruction_kernel(char *text, size_t size, const char *instruction,
         else if (bits[i])
             ADD("ld.global.b%u %%%c, [%%x0+%d];\n", bits[i], 'a' + i, 8 * i);
     }
-    ADD("%s\n", instruction);
+    if (warp == WARP_DIVERGED)
+        ADD("and.b32 %%t5, %%t1, 1; setp.ne.u32 %%odd, %%t5, 0; @%%odd bra ODD;\n{%s}\nbra BOTH;\nODD: {%s}\nBOTH:\n",
+            instruction, instruction);
+    else
+        ADD("%s\n", instruction);
     if (shape.d == 1)
         ADD("selp.u32 %%t3, 1, 0, %%d; st.global.u32 [%%x1], %%t3;\n");
     else
@@ -142,8 +158,8 @@ static void instruction_kernel(char *text, size_t size, const char *instruction,
 
 bool kit_try_instruction(struct kit *k, const char *instruction, struct kit_shape shape)
 {
-    char text[4096];
-    instruction_kernel(text, sizeof text, instruction, shape);
+    char text[8192];
+    instruction_text(text, sizeof text, instruction, shape, WARP_VARIED);
     memset(k, 0, sizeof *k);
     if (ptx_module_load(text, strlen(text), "test.ptx", &k->module, &k->diag) != STATUS_OK)
         return false;
@@ -152,43 +168,64 @@ bool kit_try_instruction(struct kit *k, const char *instruction, struct kit_shap
     return admitted;
 }
 
-/* Loads the kernel and runs it once. */
-static void instruction_start(struct kit *k, const char *instruction, struct kit_shape shape, const uint64_t *in,
-                              uint64_t *out, uint32_t count, uint64_t variant)
+static void run_instruction(struct kit *k, uint64_t *out, uint32_t count)
 {
-    char text[4096];
-    instruction_kernel(text, sizeof text, instruction, shape);
-    kit_load(k, text);
     memset(out, 0, count * sizeof *out);
-    kit_buffer(k, 0, (void *)(uintptr_t)in, (size_t)count * 24);
-    kit_buffer(k, 1, out, (size_t)count * 8);
-    k->params[2] = count;
-    k->launch.variant = variant;
+    k->ranges[1].host = out;
     assert_int_equal(kit_run(k, "k", (count + 255) / 256, 256), STATUS_OK);
 }
 
 void kit_instruction_variant(const char *instruction, struct kit_shape shape, const uint64_t *in, uint64_t *out,
                              uint32_t count, uint64_t variant)
 {
+    char text[8192];
     struct kit k;
-    instruction_start(&k, instruction, shape, in, out, count, variant);
+    instruction_text(text, sizeof text, instruction, shape, WARP_VARIED);
+    kit_load(&k, text);
+    kit_buffer(&k, 0, (void *)(uintptr_t)in, (size_t)count * 24);
+    kit_buffer(&k, 1, out, (size_t)count * 8);
+    k.params[2] = count;
+    k.launch.variant = variant;
+    run_instruction(&k, out, count);
     kit_free(&k);
 }
 
 void kit_instruction(const char *instruction, struct kit_shape shape, const uint64_t *in, uint64_t *out, uint32_t count)
 {
-    struct kit k;
-    instruction_start(&k, instruction, shape, in, out, count, 0);
-    /* Shadow mode must compute the same bits. */
-    uint64_t *shadowed = calloc(count + 1u, sizeof *shadowed);
-    assert_non_null(shadowed);
-    k.ranges[1].host = shadowed;
-    k.launch.shadow = true;
-    assert_int_equal(kit_run(&k, "k", (count + 255) / 256, 256), STATUS_OK);
-    if (memcmp(out, shadowed, count * sizeof *out) != 0)
-        fail_msg("%s: not the same in shadow mode", instruction);
-    free(shadowed);
-    kit_free(&k);
+    char text[8192];
+    uint64_t *other = calloc(count + 1u, sizeof *other);
+    assert_non_null(other);
+    for (enum shape_of_warp warp = WARP_VARIED; warp <= WARP_DIVERGED; warp++) {
+        struct kit k;
+        instruction_text(text, sizeof text, instruction, shape, warp);
+        kit_load(&k, text);
+        kit_buffer(&k, 0, (void *)(uintptr_t)in, (size_t)count * 24);
+        kit_buffer(&k, 1, out, (size_t)count * 8);
+        k.params[2] = count;
+        if (warp == WARP_VARIED) { /* these are the results; every other way must give the same bits */
+            k.launch.one_by_one = true;
+            run_instruction(&k, out, count);
+            k.launch.one_by_one = false;
+        }
+        run_instruction(&k, other, count);
+        for (uint32_t i = 0; i < count; i++)
+            if (other[i] != out[warp == WARP_UNIFORM ? i & ~31u : i])
+                fail_msg("%s: 0x%llx in lock-step (%s), 0x%llx one by one, operands 0x%llx 0x%llx 0x%llx", instruction,
+                         (unsigned long long)other[i],
+                         warp == WARP_VARIED    ? "varied"
+                         : warp == WARP_UNIFORM ? "uniform"
+                                                : "diverged",
+                         (unsigned long long)out[warp == WARP_UNIFORM ? i & ~31u : i], (unsigned long long)in[3 * i],
+                         (unsigned long long)in[3 * i + 1], (unsigned long long)in[3 * i + 2]);
+        if (warp == WARP_VARIED) {
+            k.launch.shadow = true;
+            run_instruction(&k, other, count);
+            if (memcmp(out, other, count * sizeof *out) != 0)
+                fail_msg("%s: not the same in shadow mode", instruction);
+        }
+        kit_free(&k);
+    }
+    free(other);
 }
 
 uint64_t kit_random(uint64_t *state)

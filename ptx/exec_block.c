@@ -386,7 +386,7 @@ static bool start_threads(struct block *b)
         t->executed = 0;
         t->taint = 0;
         if (l->rounding)
-            t->random = rounding_start(l->config->rounding_seed, linear, i);
+            t->random = rounding_start(l->config->rounding_seed, b->linear, i);
         if (!enter(b, t, l->entry))
             return false;
     }

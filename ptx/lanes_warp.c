@@ -310,16 +310,22 @@ const struct insn *lane_step(struct lanes *L, const struct insn *in)
     (void)insn_operands(L->worker->launch->module, L->code, &L->code->insns[pc], &o);
     account(L, pc);
     L->strong++;
+    bool others = false; /* it waits for what others are to do */
     for (uint32_t m = L->mask; m; m &= m - 1) {
         uint32_t lane = (uint32_t)__builtin_ctz(m);
         struct thread *t = thread_of(L, lane);
         lend(L, &o, lane, pc);
         t->state = THREAD_READY;
-        if (run_step(L->worker, L->block, t) != STOP_STEP || launch_stopped(L->worker->launch))
+        enum stop stop = run_step(L->worker, L->block, t);
+        if ((stop != STOP_STEP && stop != STOP_TURN) || launch_stopped(L->worker->launch))
             return lane_leave(L, pc + 1, LANES_FAULT);
+        others |= stop == STOP_TURN;
         give_back(L, &o, lane);
     }
-    return in + 1;
+    if (!others)
+        return in + 1;
+    L->strong += SPINNING;
+    return lane_leave(L, pc + 1, LANES_TURN);
 }
 
 /* ---- lanes together ---- */

@@ -43,6 +43,7 @@ void shadow_run(struct kit *k, uint32_t threads)
     struct ptx_result kept = k->result;
     memset(&k->result, 0, sizeof k->result);
     k->launch.shadow = false;
+    k->launch.one_by_one = true; /* as in shadow mode: some texts have all threads use one place */
     memset(out, 0, sizeof out);
     assert_int_equal(kit_run(k, "k", 1, threads), STATUS_OK);
     ptx_result_free(&k->result);

@@ -602,6 +602,8 @@ uint64_t stack_grow(struct block *b, struct thread *t, const struct insn *in, ui
         stack_fault(b, t, in);
         return 0;
     }
+    if (to == t->local_top)
+        return from; /* no memory need be there yet */
     memset(t->local + t->local_top, l->config->fill, to - t->local_top);
     if (l->checked)
         memset(t->local_valid + t->local_top, 0, to - t->local_top);

@@ -628,6 +628,9 @@ static void lower_statement(struct lower *l, struct statement *s)
         l->row = &unknown;
         lower_refuse(l, "this executor does not know it");
     }
+    for (uint32_t i = 0; i < s->operand_count; i++)
+        if (l->row->name[0] != 'v')
+            check_whole(l, &s->operands[i]);
     read_modifiers(l);
     drop_policy(l);
     check_operand_count(l);

@@ -139,6 +139,17 @@ static void test_hints_change_nothing(void **state)
           1, (const uint32_t[]){47, 42, 0x3f800000, 0x3f800000, 40, 0}, 6);
 }
 
+/* A base below zero, as nvcc makes them: the address wraps at 32 bits. */
+static void test_copies_to_negative_bases(void **state)
+{
+    for (uint32_t i = 0; i < 64; i++)
+        in[i] = i * 3 + 1;
+    check("mov.u32 %r3, s; sub.u32 %r3, %r3, 48; cp.async.ca.shared.global [%r3+64], [%x0+16], 16; cp.async.wait_all;\n"
+          "sub.u32 %r4, %r3, 48; mbarrier.init.shared.b64 [%r4+104], 1;\n"
+          "ld.shared.v2.u64 {%x3, %x4}, [s+16]; st.global.u64 [%x1], %x3; st.global.u64 [%x1+8], %x4;",
+          1, (const uint32_t[]){7, 0, 10, 0}, 4);
+}
+
 /* ---- the stack ---- */
 
 static void test_alloca(void **state)
@@ -180,6 +191,13 @@ static void test_alloca_across_calls(void **state)
         assert_int_equal((uint32_t)out[0], 1000 + 2 * (5 + 4 + 3 + 2 + 1 + 5));
         kit_free(&k);
     }
+}
+
+static void test_alloca_of_nothing(void **state)
+{
+    check("alloca.u64 %x3, 0; alloca.u64 %x4, 0; setp.eq.u64 %p0, %x3, %x4; selp.u32 %r1, 1, 0, %p0; st.global.u32 "
+          "[%x1], %r1;",
+          1, (const uint32_t[]){1}, 1);
 }
 
 static void test_alloca_faults(void **state)
@@ -286,8 +304,10 @@ int main(void)
         cmocka_unit_test(test_wide_atomics_of_many_workers),
         cmocka_unit_test(test_wide_faults),
         cmocka_unit_test(test_hints_change_nothing),
+        cmocka_unit_test(test_copies_to_negative_bases),
         cmocka_unit_test(test_alloca),
         cmocka_unit_test(test_alloca_across_calls),
+        cmocka_unit_test(test_alloca_of_nothing),
         cmocka_unit_test(test_alloca_faults),
         cmocka_unit_test(test_cluster_of_one),
         cmocka_unit_test(test_cluster_directives),

@@ -371,6 +371,7 @@ static void test_bad_parts_are_errors(void **state)
         "vadd2.u32.u32.u32 %a.h01, %a, %a, %a;",
         "add.u32 %a, %a.h1, %a;",
         "add.u32 %a, -%a, %a;",
+        "bra -L; L:",
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         char text[512];

@@ -154,10 +154,10 @@ static mpfr_rnd_t rounding(const struct form *f)
     return mode == ROUND_RZ ? MPFR_RNDZ : mode == ROUND_RM ? MPFR_RNDD : mode == ROUND_RP ? MPFR_RNDU : MPFR_RNDN;
 }
 
-/* .ftz concerns single precision and f16; conversions with a single-precision end only that end. */
+/* .ftz concerns single precision, f16, and ex2 of bf16; of conversions only a single-precision end. */
 static double flush_as(const struct form *f, double x, enum type t, bool half_too)
 {
-    bool bf16 = t == TYPE_BF16 || t == TYPE_BF16X2;
+    bool bf16 = (t == TYPE_BF16 || t == TYPE_BF16X2) && strcmp(f->row->name, "cvt") != 0;
     bool flushes = form_has(f, M(FTZ)) && (t == TYPE_F32 || bf16 || (half_too && (t == TYPE_F16 || t == TYPE_F16X2)));
     return flushes ? flush_value(x, format_of(t)) : x;
 }

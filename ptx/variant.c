@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "ptx/arith.h"
+#include "ptx/lanes.h"
 #include "ptx/variant.h"
 
 uint64_t variant_choice(uint64_t variant, uint64_t which, uint64_t choices)
@@ -184,6 +185,7 @@ static void rewrite(struct code *k, uint32_t seed_slot, uint64_t variant, uint64
 static void code_free(struct code *k)
 {
     if (k) {
+        lane_code_free(atomic_load(&k->lanes));
         free(k->insns);
         free(k->frame);
         free(k);
@@ -198,6 +200,7 @@ static struct code *copy_code(const struct code *from, uint64_t variant, uint64_
     if (!k || !target)
         goto fail;
     *k = *from;
+    atomic_init(&k->lanes, NULL); /* decoded from its own instructions */
     k->insns = malloc((from->count + 1u) * sizeof *k->insns);
     k->frame = malloc((from->slot_count + 1u) * sizeof *k->frame);
     if (!k->insns || !k->frame) {

@@ -10,8 +10,9 @@
 #include "ptx/opsptx.h"
 
 enum { COUNT = BENCH_COUNT, SIDE = BENCH_SIDE };
-static float a[COUNT], b[COUNT], c[COUNT];
-static uint32_t u[COUNT];
+/* As device memory is. */
+static _Alignas(256) float a[COUNT], b[COUNT], c[COUNT];
+static _Alignas(256) uint32_t u[COUNT];
 static struct ptx_shadow_value shadows[4][COUNT * 2];
 static const struct bench_data data = {a, b, c, u};
 enum mode { ONE_BY_ONE, LOCK_STEP, CHECKED, SHADOW, MODE_COUNT };

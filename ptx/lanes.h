@@ -27,6 +27,9 @@ enum { LANE_UNIFORM = 0, LANE_AFFINE = 1, LANE_VECTOR = 2, LANE_STALE = 4 };
 
 enum { LANE_UNIT = 4 * WARP, MAX_OPERANDS = 160, NO_UNIT = UINT32_MAX };
 
+/* So many volatile and atomic accesses of a group look like spinning, at first. */
+enum { LANES_SPINNING = 64 };
+
 /* Handlers beside those that carry their micro-operation's number. */
 enum lane_op {
     LANE_ANY = OP_COUNT, /* a pure micro-operation whose registers are not stored as its types; imm: their classes */
@@ -56,9 +59,9 @@ enum lane_op {
 struct lane_code {
     struct insn *insns;
     uint32_t units;
-    uint32_t
-        *unit; /* by slot: where a slot that is written lives; else its first copy, NO_UNIT when nothing names it */
-    uint8_t *class_;     /* by slot */
+    uint32_t *unit;  /* by slot: where a slot that is written lives; else its copy of its own class, or the first one,
+                        NO_UNIT  when nothing names it */
+    uint8_t *class_; /* by slot; one that is never written may have copies of other classes */
     uint8_t *unit_class; /* by unit */
     uint32_t *unit_slot; /* by unit: the slot it starts as */
     bool *written;       /* by slot */
@@ -88,6 +91,7 @@ enum group_wait { GROUP_READY, GROUP_BARRIER, GROUP_WARP, GROUP_ACTIVE };
 struct group {
     uint32_t pc, mask;
     uint64_t executed; /* PTX instructions of each of its lanes since the group was made */
+    uint64_t run;      /* how long it has run without a change */
     enum group_wait wait;
     bool parked; /* others first: it was seen spinning */
 };
@@ -114,8 +118,9 @@ struct lanes {
     int64_t turn;                    /* instructions left before others get a turn */
     uint64_t executed;               /* as in struct group */
     uint64_t run, run_mark;
-    uint32_t strong; /* volatile and atomic accesses since it was resumed; run: instructions */
-    uint32_t pc;     /* where it stopped, and why */
+    uint32_t strong;   /* volatile and atomic accesses since it was resumed; run: instructions */
+    uint32_t patience; /* `strong` above this: it spins */
+    uint32_t pc;       /* where it stopped, and why */
     enum lane_stop reason;
     struct worker *worker;
     struct block *block;

@@ -44,7 +44,8 @@ static void set_base(struct block *b, uint32_t unit)
 {
     const struct launch *l = b->worker->launch;
     uint64_t v = b->templates[l->entry->function->index][l->lane_code->unit_slot[unit]].u64;
-    b->lane_base[unit] = l->lane_code->unit_class[unit] == CLASS_BIT ? (v ? UINT32_MAX : 0) : v;
+    unsigned class = l->lane_code->unit_class[unit];
+    b->lane_base[unit] = class == CLASS_BIT ? (v ? UINT32_MAX : 0) : class == CLASS_WORD ? (uint32_t)v : v;
 }
 
 bool lanes_block_create(struct block *b)
@@ -204,6 +205,7 @@ bool lanes_start(struct lanes *L)
     L->live_count = L->lanes;
     L->mask = 0;
     L->alone = false;
+    L->patience = LANES_SPINNING;
     if (L->uneven)
         memset(L->extra, 0, sizeof L->extra);
     L->uneven = false;

@@ -277,6 +277,9 @@ static bool find_classes(struct decode *x)
                 changed = true;
             }
     }
+    for (uint32_t i = 0; i < k->slot_count; i++) /* constants 0 and 1 are bits only for who wants bits */
+        if (!x->written[i] && cls[i] == CLASS_BIT)
+            cls[i] = CLASS_WORD;
     x->lc->refused |= truth && !fits;
     fits = truth != NULL;
     free(truth);
@@ -322,10 +325,9 @@ static uint32_t unit_of(struct decode *x, uint32_t slot, enum lane_class want, e
     *is = want;
     if (x->twin[want][slot] == NO_UNIT) {
         x->twin[want][slot] = new_unit(x, slot, want);
-        if (x->lc->unit[slot] == NO_UNIT) {
+        /* The other engine is lent the slot from here: as wide as it is, not as its first reader wanted it. */
+        if (x->lc->unit[slot] == NO_UNIT || want == x->lc->class_[slot])
             x->lc->unit[slot] = x->twin[want][slot];
-            x->lc->class_[slot] = (uint8_t)want;
-        }
     }
     return x->twin[want][slot];
 }

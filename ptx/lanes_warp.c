@@ -5,12 +5,12 @@
  * nvcc places blocks so that loops are contiguous, everybody comes together behind a branch or a loop without any
  * analysis. Lowest first alone would starve: a lane that spins for a lock keeps the holder, further down, from
  * releasing it. So a group that has touched memory atomically again and again, or has run very long, while others wait
- * is parked until these have gone on. */
+ * is parked until these have gone on: sooner each time, as whoever spun for a lock will spin for it again. */
 #include <stdlib.h>
 #include <string.h>
 #include "ptx/lanes.h"
 
-enum { SPINNING = 64, LONG_RUN = 1 << 22 };
+enum { LEAST_PATIENCE = 4, LONG_RUN = 1 << 22 };
 
 /* ---- registers ---- */
 
@@ -212,7 +212,7 @@ const struct insn *lane_skip(struct lanes *L, const struct insn *in, uint32_t ta
 /* In a partial warp, after a jump: who goes on, and up to where. */
 const struct insn *lane_retarget(struct lanes *L, uint32_t target)
 {
-    bool spinning = L->strong > SPINNING || L->run > LONG_RUN;
+    bool spinning = L->strong > L->patience || L->run > LONG_RUN;
     const struct insn *stop = NULL;
     for (uint32_t i = 0; i < L->group_count; i++) {
         const struct group *g = &L->groups[i];
@@ -279,7 +279,7 @@ const struct insn *lane_exit(struct lanes *L, const struct insn *in)
 
 const struct insn *lane_sleep(struct lanes *L, const struct insn *in)
 {
-    L->strong += SPINNING;
+    L->strong += LANES_SPINNING + 1;
     return lane_leave(L, pc_of(L, in) + 1, LANES_TURN);
 }
 
@@ -324,7 +324,7 @@ const struct insn *lane_step(struct lanes *L, const struct insn *in)
     }
     if (!others)
         return in + 1;
-    L->strong += SPINNING;
+    L->strong += LANES_SPINNING + 1;
     return lane_leave(L, pc + 1, LANES_TURN);
 }
 
@@ -452,6 +452,7 @@ static void pass_barriers(struct lanes *L)
                          thread_of(L, (uint32_t)__builtin_ctz(m))->stack[in->d].u64);
         remove_group(L, i);
         add_group(L, g.pc + 1, g.mask, g.executed + 1, GROUP_READY);
+        L->patience = LANES_SPINNING;
         i = UINT32_MAX; /* once more: the order has changed */
     }
 }
@@ -492,7 +493,7 @@ static void resume(struct lanes *L, uint32_t i)
     L->mask = g.mask;
     L->executed = L->run_mark = g.executed;
     L->strong = 0;
-    L->run = 0;
+    L->run = g.run;
     if (L->selected != g.mask)
         for (uint32_t k = 0; k < WARP; k++)
             L->select[k] = 0u - (g.mask >> k & 1);
@@ -506,16 +507,21 @@ static void resume(struct lanes *L, uint32_t i)
 /* Back among the groups. */
 static void put_back(struct lanes *L)
 {
-    bool spinning = L->strong > SPINNING || L->run > LONG_RUN;
+    bool spinning = L->strong > L->patience || L->run > LONG_RUN;
     uint32_t mask = L->mask;
     if (!mask)
         return;
+    if (L->strong > L->patience && L->group_count && L->patience > LEAST_PATIENCE)
+        L->patience /= 2;
     L->mask = 0;
     add_group(L, L->pc, mask, L->executed, GROUP_READY);
-    if (spinning)
-        for (uint32_t i = 0; i < L->group_count; i++)
-            if (L->groups[i].pc == L->pc && L->groups[i].wait == GROUP_READY)
-                L->groups[i].parked = true;
+    for (uint32_t i = 0; i < L->group_count; i++) {
+        struct group *g = &L->groups[i];
+        if (g->pc != L->pc || g->wait != GROUP_READY)
+            continue;
+        g->parked = spinning;
+        g->run = spinning || g->mask != mask ? 0 : L->run; /* its next turn goes on counting */
+    }
 }
 
 bool lanes_ready(const struct lanes *L)
@@ -612,11 +618,24 @@ bool lanes_run(struct lanes *L, uint64_t *spent)
 
 /* ---- leaving lock-step ---- */
 
+/* From now on the block's threads have states: those that ended must not be taken for ones that wait. */
+static void start_states(struct block *b)
+{
+    for (uint32_t i = 0; i < b->thread_count; i++) {
+        const struct lanes *L = &b->lanes[i / WARP];
+        bool ended = L->done || (L->started && !(L->live >> i % WARP & 1));
+        b->threads[i].state = ended ? THREAD_DONE : THREAD_READY;
+    }
+    b->states = true;
+}
+
 void lanes_to_threads(struct lanes *L)
 {
     struct block *b = L->block;
     const struct lane_code *lc = L->lc;
     pass_barriers(L);
+    if (!b->states)
+        start_states(b);
     for (uint32_t lane = 0; lane < L->lanes; lane++) {
         struct thread *t = thread_of(L, lane);
         if (!(L->live >> lane & 1)) {
@@ -641,7 +660,6 @@ void lanes_to_threads(struct lanes *L)
             t->state = g->wait == GROUP_BARRIER ? state : THREAD_READY;
         }
     }
-    b->states = true;
     L->threads = true;
     lanes_release(L);
 }

@@ -407,6 +407,48 @@ static void test_steps_that_wrap_around(void **state)
             }
 }
 
+/* The same with warps of several rows, whose step from row to row is another one. */
+static void test_rows_that_wrap_around(void **state)
+{
+    (void)state;
+    static const char *const access[] = {
+        "ld.global.u32 %r5, [%d1];",
+        "st.global.u32 [%d1], %r5;",
+        "ld.shared.u32 %r5, [%d1];",
+        "st.shared.u64 [%d1], %d1;",
+        "ld.u64 %d6, [%d1]; cvt.u32.u64 %r5, %d6;",
+        "cvt.u32.u64 %r6, %d1; st.shared.u32 [%r6+-32], %r5;",
+        "st.global.u8 [%d1], %r5;",
+        "red.global.add.u32 [%d1], 1;",
+        "ld.global.v2.u32 {%r5, %r6}, [%d1];",
+        "cvt.u32.u64 %r6, %d1; setp.lt.u32 %p1, %r6, 99; selp.u32 %r5, 3, 4, %p1; mul.wide.s32 %d6, %r6, 3; "
+        "st.global.u64 [%b+8192], %d6;",
+    };
+    static const uint64_t columns[] = {0, 4, 8, UINT64_MAX - 3, 138547336, UINT64_C(1) << 31, UINT64_C(1) << 62};
+    static const uint64_t rows[] = {
+        0, 4, 32, 64, 128, UINT64_MAX - 63, UINT64_C(1) << 32, (UINT64_C(1) << 32) + 64, UINT64_C(1) << 63, 0x10000000};
+    static const uint64_t bases[] = {0, 256, 0x7f0000000000, 0x7f0000007f80, 0x7f0000004000, 0x00fe000000000000};
+    for (size_t i = 0; i < sizeof access / sizeof *access; i++)
+        for (size_t n = 0;
+             n < sizeof columns / sizeof *columns * (sizeof rows / sizeof *rows) * (sizeof bases / sizeof *bases);
+             n++) {
+            uint64_t column = columns[n % 7], row = rows[n / 7 % 10], base = bases[n / 70];
+            char body[1024], what[1200];
+            snprintf(body, sizeof body,
+                     "cvt.u64.u32 %%d0, %%r0; mov.u32 %%r5, 7; mov.u32 %%r4, %%tid.y; cvt.u64.u32 %%d4, "
+                     "%%r4;\nmad.lo.u64 %%d1, %%d0, %%v, %%w; "
+                     "mad.lo.u64 %%d1, %%d4, 0x%llx, %%d1;\n%s\nmov.u32 %%r7, %%ntid.x; mad.lo.u32 %%r7, %%r4, %%r7, "
+                     "%%r0; mad.wide.u32 %%d2, "
+                     "%%r7, 4, %%b; st.global.u32 [%%d2], %%r5; ret;",
+                     (unsigned long long)row, access[i]);
+            uint32_t block = UINT32_C(32) >> n % 4;
+            struct pair p = {.body = body, .grid = 1, .block = block, .rows = 64 / block, .w = base, .v = column};
+            snprintf(what, sizeof what, "%s at 0x%llx by 0x%llx, 0x%llx, %u columns", access[i],
+                     (unsigned long long)base, (unsigned long long)column, (unsigned long long)row, block);
+            both(what, &p);
+        }
+}
+
 /* A warp of two rows, each in memory of its own. */
 static void test_rows_in_two_ranges(void **state)
 {
@@ -598,6 +640,49 @@ static void test_forward_progress(void **state)
     }
 }
 
+/* Barriers that not all threads come to, or not at one instruction. */
+static void test_barriers(void **state)
+{
+    (void)state;
+    static const char *const bodies[] = {
+        /* who brings and who takes, by warps */
+        "mov.u32 %r4, tile; shl.b32 %r5, %r0, 2; and.b32 %r5, %r5, 127; add.u32 %r5, %r5, %r4; mov.u32 %r8, 0; mov.u32 "
+        "%r9, 0; setp.gt.u32 "
+        "%p0, %r0, 31; @%p0 bra C;\nP: add.u32 %r8, %r8, 1; mad.lo.u32 %r6, %r0, 7, %r8; st.shared.u32 [%r5], %r6; "
+        "bar.arrive 1, 64; bar.sync 2, "
+        "64; setp.lt.u32 %p1, %r8, 20; @%p1 bra P; bra E;\nC: bar.sync 1, 64; ld.shared.u32 %r6, [%r5]; mad.lo.u32 "
+        "%r9, %r9, 3, %r6; bar.arrive "
+        "2, 64; add.u32 %r8, %r8, 1; setp.lt.u32 %p1, %r8, 20; @%p1 bra C;\nE: mad.wide.u32 %d0, %r3, 4, %b; "
+        "st.global.u32 [%d0], %r9; ret;",
+        /* two instructions, one barrier, each with its result */
+        "and.b32 %r4, %r0, 3; setp.eq.u32 %p0, %r4, 0; setp.lt.u32 %p1, %r0, 21; @%p0 bra A; barrier.red.popc.u32 %r5, "
+        "1, %p1; add.u32 %r5, %r5, "
+        "100; bra E;\nA: barrier.red.popc.u32 %r5, 1, !%p1;\nE: mad.wide.u32 %d0, %r3, 4, %b; st.global.u32 [%d0], "
+        "%r5; ret;",
+        "setp.lt.u32 %p0, %r0, 40; setp.ne.u32 %p1, %r0, 50; @%p0 bra A; barrier.red.and.pred %p2, 1, %p1; bra E;\nA: "
+        "barrier.red.or.pred %p2, 1, "
+        "%p1;\nE: selp.u32 %r5, 5, 6, %p2; mad.wide.u32 %d0, %r3, 4, %b; st.global.u32 [%d0], %r5; ret;",
+        /* some end while others wait */
+        "mov.u32 %r6, 0; and.b32 %r4, %r0, 7;\nL: setp.eq.u32 %p0, %r6, %r4; @%p0 bra E; barrier.sync 0; add.u32 %r6, "
+        "%r6, 1; bra L;\nE: mad.wide.u32 "
+        "%d0, %r3, 4, %b; st.global.u32 [%d0], %r6; ret;",
+        /* a warp that went on in threads, and one that did not */
+        "setp.gt.u32 %p0, %r0, 31; @%p0 bra E; and.b32 %r4, %r0, 16; mov.u32 %r5, 0xffff; shl.b32 %r5, %r5, %r4; "
+        "shfl.sync.bfly.b32 %r6, %r0, 1, "
+        "0x1f, %r5;\nE: barrier.red.popc.u32 %r7, 0, %p0; and.b32 %r4, %r0, 1; setp.eq.u32 %p1, %r4, 1; @%p1 bra F; "
+        "add.u32 %r7, %r7, "
+        "%r6; bar.sync 1;\nF: mad.wide.u32 %d0, %r3, 4, %b; st.global.u32 [%d0], %r7; @%p1 bar.sync 1; ret;",
+        /* a count that only holds with the lanes that are missing */
+        "mov.u32 %r6, 9; setp.gt.u32 %p0, %r0, 57; @%p0 bra E; barrier.sync 1, 64; mov.u32 %r6, 8;\nE: mad.wide.u32 "
+        "%d0, %r3, 4, %b; st.global.u32 "
+        "[%d0], %r6; ret;",
+    };
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+        struct pair p = {.body = bodies[i], .grid = 3, .block = 64};
+        assert_int_equal(both(bodies[i], &p)->status, STATUS_OK);
+    }
+}
+
 /* Nobody can go on: the same thread is named. */
 static void test_deadlocks(void **state)
 {
@@ -641,7 +726,9 @@ int main(void)
         cmocka_unit_test(test_constants_of_several_widths),
         cmocka_unit_test(test_faults),
         cmocka_unit_test(test_steps_that_wrap_around),
+        cmocka_unit_test(test_rows_that_wrap_around),
         cmocka_unit_test(test_rows_in_two_ranges),
+        cmocka_unit_test(test_barriers),
         cmocka_unit_test(test_forward_progress),
         cmocka_unit_test(test_deadlocks),
         cmocka_unit_test(test_limits),

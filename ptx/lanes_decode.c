@@ -494,6 +494,20 @@ static void decode_atom(struct decode *x, const struct insn *in, struct insn *ou
     out->imm = (uint64_t)is[0] | (uint64_t)is[1] << 2 | (uint64_t)is[2] << 4 | (uint64_t)is[3] << 6;
 }
 
+/* One more operand, a carry or a length: it is found through lc->unit. */
+static void decode_extra(struct decode *x, const struct insn *in, struct insn *out)
+{
+    bool wide = in->op == OP_BFI_64 || in->op == OP_ADDC_64 || in->op == OP_SUBC_64;
+    enum lane_class wanted = wide ? CLASS_WIDE : CLASS_WORD, is[4] = {CLASS_BIT};
+    out->d = unit_of(x, in->d, wanted, &is[0]);
+    out->a = unit_of(x, in->a, wanted, &is[1]);
+    out->b = unit_of(x, in->b, wanted, &is[2]);
+    if (in->op == OP_BFI_32 || in->op == OP_BFI_64)
+        out->c = unit_of(x, in->c, CLASS_WORD, &is[3]);
+    (void)unit_as_is(x, x->k->extra[in->imm]);
+    out->imm = (uint64_t)is[0] | (uint64_t)is[1] << 2 | (uint64_t)is[2] << 4 | (uint64_t)is[3] << 6;
+}
+
 static void decode_other(struct decode *x, const struct insn *in, struct insn *out)
 {
     enum lane_class is;
@@ -525,6 +539,14 @@ static void decode_other(struct decode *x, const struct insn *in, struct insn *o
         break;
     case OP_ATOM:
         decode_atom(x, in, out);
+        break;
+    case OP_BFI_32:
+    case OP_BFI_64:
+    case OP_ADDC_32:
+    case OP_ADDC_64:
+    case OP_SUBC_32:
+    case OP_SUBC_64:
+        decode_extra(x, in, out);
         break;
     case OP_BAR_SYNC:
     case OP_BAR_ARRIVE:

@@ -341,6 +341,24 @@ static void test_faults(void **state)
             }
 }
 
+static void test_faults_of_control(void **state)
+{
+    (void)state;
+    static const char *const bodies[] = {
+        "X: .branchtargets A, B, A;\nshr.u32 %r4, %r0, 3; brx.idx %r4, X;\nA: add.u32 %r5, %r5, 1;\nB: ret;",
+        "X: .branchtargets A, B;\nmov.u32 %r4, 0xffffffff; brx.idx %r4, X;\nA: add.u32 %r5, %r5, 1;\nB: ret;",
+        "setp.eq.u32 %p0, %r0, 37; @%p0 bra A; bar.sync 0; ret;\nA: trap;",
+        "setp.gt.u32 %p0, %r0, 29;\n@%p0 trap; ret;",
+        "mov.u32 %r4, 16;\nbar.sync %r4; ret;",
+        "mov.u32 %r4, 33;\nbarrier.sync 0, %r4; ret;",
+        "stacksave.u64 %d0; add.u64 %d0, %d0, 4096;\nstackrestore.u64 %d0; ret;",
+    };
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+        struct pair p = {.body = bodies[i], .grid = 2, .block = 64};
+        assert_int_equal(both(bodies[i], &p)->status, STATUS_FAULT);
+    }
+}
+
 /* Steps so large that some lane is somewhere else than the first and the last one tell. */
 static void test_steps_that_wrap_around(void **state)
 {
@@ -725,6 +743,7 @@ int main(void)
         cmocka_unit_test(test_random_kernels),
         cmocka_unit_test(test_constants_of_several_widths),
         cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_faults_of_control),
         cmocka_unit_test(test_steps_that_wrap_around),
         cmocka_unit_test(test_rows_that_wrap_around),
         cmocka_unit_test(test_rows_in_two_ranges),

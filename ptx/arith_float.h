@@ -91,13 +91,13 @@ static inline double maximum64(double a, double b)
 static inline float minimum_nan32(float a, float b)
 {
     float r = minimum32(a, b);
-    return (a != a) | (b != b) ? canonical_nan32() : r;
+    return ((a != a) | (b != b)) ? canonical_nan32() : r;
 }
 
 static inline float maximum_nan32(float a, float b)
 {
     float r = maximum32(a, b);
-    return (a != a) | (b != b) ? canonical_nan32() : r;
+    return ((a != a) | (b != b)) ? canonical_nan32() : r;
 }
 
 /* min|max.xorsign.abs: the smaller|larger magnitude with the product's sign; mod bit 0: .NaN. */

@@ -115,6 +115,12 @@ static enum status check_config(struct launch *l, struct diag *d)
         return refuse(d, "the module has %u variables: their addresses are not given", l->module->variable_count);
     if (!c->memory)
         return refuse(d, "no memory given");
+    if (c->chosen_blocks && c->cooperative)
+        return refuse(d, "a cooperative launch needs all its blocks: some are chosen");
+    for (uint64_t i = 0; c->chosen_blocks && i < c->chosen_count; i++)
+        if (c->chosen_blocks[i] >= blocks)
+            return refuse(d, "block %llu is chosen: the grid has %llu", (unsigned long long)c->chosen_blocks[i],
+                          (unsigned long long)blocks);
     if (c->cooperative && blocks > MAX_RESIDENT)
         return refuse(d, "a cooperative launch of %llu blocks: at most %d", (unsigned long long)blocks, MAX_RESIDENT);
     if (c->checked + c->shadow + (c->rounding_seed != 0) > 1)
@@ -123,6 +129,7 @@ static enum status check_config(struct launch *l, struct diag *d)
     l->block_threads = (uint32_t)threads;
     l->warp_count = (l->block_threads + WARP - 1) / WARP;
     l->block_count = blocks;
+    l->run_count = c->chosen_blocks ? c->chosen_count : blocks;
     l->checked = c->checked;
     l->shadow = c->shadow;
     l->rounding = c->rounding_seed != 0;
@@ -256,10 +263,23 @@ static uint64_t permute(uint64_t index, uint64_t count, uint64_t seed)
 static bool next_block(struct launch *l, uint64_t *linear)
 {
     uint64_t i = atomic_fetch_add(&l->next_block, 1);
-    if (i >= l->block_count)
+    if (i >= l->run_count)
         return false;
-    *linear = l->seed && l->block_count > 1 ? permute(i, l->block_count, l->seed) : i;
+    *linear = l->seed && l->run_count > 1 ? permute(i, l->run_count, l->seed) : i;
+    if (l->config->chosen_blocks)
+        *linear = l->config->chosen_blocks[*linear];
     return true;
+}
+
+/* About a hundred times per launch. */
+static void block_ended(struct launch *l)
+{
+    uint64_t done = atomic_fetch_add(&l->blocks_done, 1) + 1, step = l->run_count / 100 + 1;
+    if (!l->config->progress || launch_stopped(l) || (done % step && done != l->run_count))
+        return;
+    pthread_mutex_lock(&l->lock);
+    l->config->progress(l->config->progress_context, done, l->run_count);
+    pthread_mutex_unlock(&l->lock);
 }
 
 /* ---- workers ---- */
@@ -316,8 +336,9 @@ static void run_blocks(struct worker *w)
             if (b->finished)
                 continue;
             block_run(b, slice);
-            while (b->finished && more && !launch_stopped(l)) {
-                more = next_block(l, &linear);
+            while (b->finished && !launch_stopped(l)) {
+                block_ended(l);
+                more = more && next_block(l, &linear);
                 if (!more)
                     break;
                 if (!block_start(b, linear)) {
@@ -357,8 +378,8 @@ static enum status run_workers(struct launch *l)
     uint32_t count = l->config->workers ? l->config->workers : 1;
     if (count > MAX_WORKERS)
         count = MAX_WORKERS;
-    if (count > l->block_count)
-        count = (uint32_t)l->block_count;
+    if (count > l->run_count)
+        count = (uint32_t)l->run_count;
     if (l->checked || l->shadow)
         count = 1; /* findings must not depend on the host's timing */
     if (count == 0)

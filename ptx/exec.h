@@ -126,8 +126,8 @@ struct launch {
     uint32_t *shared_offsets;
     struct kernel_layout layout;
     uint32_t shared_bytes, block_threads, warp_count;
-    uint64_t block_count;
-    _Atomic uint64_t next_block;
+    uint64_t block_count, run_count; /* of the grid; of them to run */
+    _Atomic uint64_t next_block, blocks_done;
     _Atomic int status; /* enum status; not OK ends every worker */
     _Atomic uint64_t executed;
     bool checked, multi, fma;

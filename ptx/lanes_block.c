@@ -14,15 +14,20 @@ struct lane_file {
 bool lanes_launch(struct launch *l)
 {
 #ifdef LANES_HERE
-    if (l->checked || l->shadow || l->rounding || l->seed || l->config->variant || l->config->one_by_one || !l->fma)
+    if (l->checked || l->shadow || l->rounding || l->seed || l->config->variant || l->config->one_by_one ||
+        !(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2")))
         return false;
     const struct lane_code *lc = lane_code_get(l->module, (struct code *)(uintptr_t)l->entry);
     if (!lc || lc->refused)
         return false;
-    bool v4 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-              __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
+    lane_handler *const *const *handlers = lane_handlers_v3;
+#ifdef LANES_V4
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq"))
+        handlers = lane_handlers_v4;
+#endif
     for (int partial = 0; partial < 2; partial++)
-        l->lane_handlers[partial] = v4 ? lane_handlers_v4[partial] : lane_handlers_v3[partial];
+        l->lane_handlers[partial] = handlers[partial];
     l->lane_code = lc;
     return true;
 #else

@@ -2,6 +2,7 @@
 #include "ptx/lanes.h"
 #ifdef LANES_HERE
 #ifdef __clang__
+#pragma clang diagnostic ignored "-Winitializer-overrides"
 #pragma clang attribute push(__attribute__((target("fma,avx2,bmi,bmi2,lzcnt,popcnt,f16c"))), apply_to = function)
 #else
 #pragma GCC target("fma,avx2,bmi,bmi2,lzcnt,popcnt,f16c")

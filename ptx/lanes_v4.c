@@ -1,15 +1,9 @@
 /* lanes_v4.c - the lock-step engine's handlers for processors with AVX-512. */
 #include "ptx/lanes.h"
-#ifdef LANES_HERE
-#ifdef __clang__
-#pragma clang attribute push(                                                                                          \
-    __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,fma,avx2,bmi,bmi2,lzcnt,popcnt,f16c"))),                 \
-    apply_to = function)
-#else
+#ifdef LANES_V4
 #pragma GCC target("avx512f,avx512vl,avx512bw,avx512dq,fma,avx2,bmi,bmi2,lzcnt,popcnt,f16c,prefer-vector-width=512")
 #pragma GCC optimize("O3")
 #pragma GCC diagnostic ignored "-Woverride-init"
-#endif
 #define PARTIAL  0
 #define NAME(id) full_##id
 #include "ptx/lanes_kit.inc"
@@ -19,7 +13,4 @@
 #include "ptx/lanes_ops.inc"
 
 lane_handler *const *const lane_handlers_v4[2] = {full_handlers, part_handlers};
-#ifdef __clang__
-#pragma clang attribute pop
-#endif
 #endif

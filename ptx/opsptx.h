@@ -343,10 +343,19 @@ struct ptx_launch {
      * Not together with `shadow` or `rounding_seed`. */
     uint64_t variant;
     enum ptx_matrix_sum matrix_sum; /* of mma and wmma with floats, when `variant` is 0 */
-    uint64_t seed;    /* 0: blocks, warps and lanes in order; else a seeded order, with turns of seeded length */
-    bool one_by_one;  /* device mode: one thread at a time, never warps in lock-step: slower, same results; so with a
-                         seed or a variant */
-    uint32_t workers; /* threads for blocks; 0 or 1: on the calling thread only */
+    uint64_t seed;   /* 0: blocks, warps and lanes in order; else a seeded order, with turns of seeded length */
+    bool one_by_one; /* device mode: one thread at a time, never warps in lock-step: slower, same results; so with a
+                        seed or a variant */
+    /* Only these blocks, in this order: their numbers (x + grid.x * (y + grid.y * z)), each below the grid's count; a
+     * block may come more than once. NULL: all. Not with `cooperative`. What the kernel sees (%nctaid ...) is the whole
+     * grid. */
+    const uint64_t *chosen_blocks;
+    uint64_t chosen_count;
+    /* Called now and then with how many blocks have ended, of how many; the last time with all, when the launch ends
+     * well. By the threads that run blocks, one at a time. NULL: never. */
+    void (*progress)(void *context, uint64_t done, uint64_t blocks);
+    void *progress_context;
+    uint32_t workers;           /* threads for blocks; 0 or 1: on the calling thread only */
     uint64_t instruction_limit; /* thread instructions; 0: none. Reached: STATUS_LIMIT */
     const atomic_bool *cancel;  /* becomes true: STATUS_CANCELLED soon after */
     void (*print)(void *context, const char *text, size_t bytes); /* device printf and assert text; NULL drops it */

@@ -314,6 +314,78 @@ static void test_identity(void **state)
     }
 }
 
+/* Some blocks of a grid: they see the whole grid, the others leave no trace. */
+static void test_chosen_blocks(void **state)
+{
+    const uint64_t chosen[] = {11, 3, 7};
+    for (int way = 0; way < 4; way++) { /* lock-step, one by one, checked, seeded */
+        struct kit *k = start("control.ptx");
+        k->launch.grid[1] = 2;
+        k->launch.grid[2] = 3;
+        k->launch.block[1] = 5;
+        k->launch.block[2] = 2;
+        k->launch.one_by_one = way == 1;
+        k->launch.checked = way == 2;
+        k->launch.seed = way == 3;
+        k->launch.chosen_blocks = chosen;
+        k->launch.chosen_count = 3;
+        memset(out, 0xff, sizeof out);
+        assert_int_equal(kit_run(k, "identity", 2, 4), STATUS_OK);
+        for (uint32_t b = 0; b < 12; b++)
+            for (uint32_t t = 0; t < 40; t++)
+                assert_int_equal(((const uint32_t *)out)[4 * (b * 40 + t)],
+                                 b == 3 || b == 7 || b == 11 ? (b % 2 | b / 2 % 2 << 8 | b / 4 << 16 | t % 4 << 24)
+                                                             : UINT32_MAX);
+        assert_int_equal(k->result.counts.blocks, 3);
+        k->launch.chosen_count = 0;
+        assert_int_equal(kit_run(k, "identity", 2, 4), STATUS_OK);
+        assert_int_equal(k->result.counts.blocks, 0);
+        kit_free(k);
+    }
+    struct kit *k = start("control.ptx");
+    const uint64_t outside = 12;
+    k->launch.grid[1] = 2;
+    k->launch.grid[2] = 3;
+    k->launch.chosen_blocks = &outside;
+    k->launch.chosen_count = 1;
+    assert_int_equal(kit_run(k, "identity", 2, 4), STATUS_BAD_INPUT);
+    assert_string_equal(k->diag.text, "block 12 is chosen: the grid has 12");
+    k->launch.chosen_count = 0;
+    k->launch.cooperative = true;
+    assert_int_equal(kit_run(k, "identity", 2, 4), STATUS_BAD_INPUT);
+    kit_free(k);
+}
+
+static uint64_t progress_calls, progress_done;
+static void progress(void *context, uint64_t done, uint64_t blocks)
+{
+    assert_ptr_equal(context, &progress_calls);
+    assert_int_equal(blocks, 1000);
+    assert_true(done > progress_done && done <= blocks);
+    progress_done = done;
+    progress_calls++;
+}
+
+static void test_progress(void **state)
+{
+    struct kit *k = start("control.ptx");
+    static uint32_t many[4 * 1000];
+    k->ranges[0].host = many;
+    k->ranges[0].bytes = sizeof many;
+    k->launch.progress = progress;
+    k->launch.progress_context = &progress_calls;
+    ok(k, "identity", 1000, 1);
+    assert_int_equal(progress_done, 1000);
+    assert_true(progress_calls >= 50 && progress_calls <= 200);
+    /* Of a launch that is stopped, no end is told. */
+    atomic_bool cancelled = true;
+    progress_done = progress_calls = 0;
+    k->launch.cancel = &cancelled;
+    assert_int_equal(kit_run(k, "identity", 1000, 1), STATUS_CANCELLED);
+    assert_true(progress_done < 1000);
+    kit_free(k);
+}
+
 static void test_print_and_assert(void **state)
 {
     struct kit *k = start("control.ptx");
@@ -583,6 +655,8 @@ int main(void)
         cmocka_unit_test(test_forward_progress),
         cmocka_unit_test(test_grid_sync),
         cmocka_unit_test(test_identity),
+        cmocka_unit_test(test_chosen_blocks),
+        cmocka_unit_test(test_progress),
         cmocka_unit_test(test_print_and_assert),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_configuration),

@@ -3,6 +3,7 @@
 #ifdef LANES_HERE
 #ifdef __clang__
 #pragma clang diagnostic ignored "-Winitializer-overrides"
+#pragma clang diagnostic ignored "-Wpass-failed"
 #pragma clang attribute push(__attribute__((target("fma,avx2,bmi,bmi2,lzcnt,popcnt,f16c"))), apply_to = function)
 #else
 #pragma GCC target("fma,avx2,bmi,bmi2,lzcnt,popcnt,f16c")

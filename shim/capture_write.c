@@ -86,14 +86,11 @@ int capture_size_allowed(uint64_t bytes)
 
 /* A new file of `bytes` allocated bytes, mapped shared; errno tells why not. No descriptor stays open: programs close
  * or reuse descriptors they do not know. */
-static void *map_new_file(const char *path, size_t bytes, bool *existed)
+static void *map_new_file(const char *path, size_t bytes)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0) {
-        if (existed)
-            *existed = errno == EEXIST;
+    if (fd < 0)
         return NULL;
-    }
     void *map = MAP_FAILED;
     int problem = EFBIG;
     if (capture_size_allowed(bytes)) {
@@ -130,7 +127,7 @@ static struct segment *segment_open(size_t bytes)
     pthread_mutex_unlock(&segments_lock);
     char path[PATH_MAX + 32];
     segment_path(s->number, path, sizeof path);
-    s->base = map_new_file(path, bytes, NULL);
+    s->base = map_new_file(path, bytes);
     if (!s->base) {
         char reason[128];
         snprintf(reason, sizeof reason, "no space for records: %s", strerror(errno));
@@ -365,6 +362,42 @@ void capture_set_state(uint32_t cap_state, const char *reason)
     __atomic_store_n(&header->state, cap_state, __ATOMIC_RELEASE);
 }
 
+/* capture.bin appears whole or not at all, and never in place of another one; errno is EEXIST then. */
+static bool give_name(const char *from, const char *to)
+{
+    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
+        return true;
+    if (errno != EINVAL && errno != ENOSYS)
+        return false;
+    if (access(to, F_OK) == 0) { /* this file system cannot tell; nearly as good */
+        errno = EEXIST;
+        return false;
+    }
+    return rename(from, to) == 0;
+}
+
+/* A file of its own with what `header` holds so far, as capture.bin of the present `directory`. */
+static struct cap_header *publish_header(bool *existed)
+{
+    char path[PATH_MAX + 32], hidden[PATH_MAX + 64];
+    snprintf(path, sizeof path, "%s/capture.bin", directory);
+    snprintf(hidden, sizeof hidden, "%s/.capture.bin-%d", directory, (int)getpid());
+    *existed = access(path, F_OK) == 0;
+    if (*existed)
+        return NULL;
+    unlink(hidden); /* of a process that had this number and was killed */
+    struct cap_header *map = map_new_file(hidden, sizeof *map);
+    if (!map)
+        return NULL;
+    memcpy(map, header, sizeof *map);
+    if (give_name(hidden, path))
+        return map;
+    *existed = errno == EEXIST;
+    munmap(map, sizeof *map);
+    unlink(hidden);
+    return NULL;
+}
+
 /* A folder that is ours alone to write capture.bin in. */
 static bool claim_directory(const char *wanted)
 {
@@ -386,10 +419,7 @@ static bool claim_directory(const char *wanted)
             return false;
         if (attempt && mkdir(directory, 0700) != 0 && errno != EEXIST)
             return false;
-        char path[PATH_MAX + 32];
-        snprintf(path, sizeof path, "%s/capture.bin", directory);
-        existed = false;
-        void *map = map_new_file(path, sizeof(struct cap_header), &existed);
+        struct cap_header *map = publish_header(&existed);
         if (map) {
             header = map;
             return true;
@@ -462,23 +492,20 @@ const char *capture_open(const char *out)
         snprintf(wanted, sizeof wanted, "%s", out);
     else
         snprintf(wanted, sizeof wanted, "ops-debug-capture-%d", (int)getpid());
-    if (!claim_directory(wanted)) {
-        measure_tsc();
-        return "the capture directory cannot be made";
-    }
+    measure_tsc();
     header->version = CAP_VERSION;
     header->header_bytes = sizeof *header;
     header->pid = (uint32_t)getpid();
     header->parent_pid = (uint32_t)getppid();
     header->start_realtime_ns = now_ns(CLOCK_REALTIME);
-    header->next_seq = 1;
     snprintf(header->shim_version, sizeof header->shim_version, "%s", OPSDEBUG_VERSION);
     read_command(header->command, sizeof header->command);
-    measure_tsc();
     calibrate_live();
     header->state = CAP_RUNNING;
+    header->magic = CAP_MAGIC;
+    if (!claim_directory(wanted))
+        return "the capture directory cannot be made";
     thread_key_valid = pthread_key_create(&thread_key, thread_ends) == 0;
-    __atomic_store_n(&header->magic, CAP_MAGIC, __ATOMIC_RELEASE);
     if (!write_hooks()) {
         capture_set_state(CAP_STEPPED_ASIDE, "no space for records");
         return "no space for records";

@@ -58,9 +58,9 @@ enum {
     MOD_STRONG = 0x8000, /* volatile, relaxed, acquire, release: never half of a race */
     MOD_RELEASE = 0x4000,
     MOD_ACQUIRE = 0x2000,
-    MOD_VECTOR_SHIFT = 8,    /* number of elements of LDV and STV */
-    MOD_ELEMENT = 0x0f,      /* enum element */
-    MOD_SPACE_SHIFT = 4,     /* enum mem_space of LDV, STV, ATOM */
+    MOD_VECTOR_SHIFT = 8, /* number of elements of LDV and STV */
+    MOD_ELEMENT = 0x0f,   /* enum element */
+    MOD_SPACE_SHIFT = 4,  /* enum mem_space of LDV, STV, ATOM */
     /* Of single precision that no rounding is given for: a bound is, .approx or .full. The value is the same here. */
     FLOAT_APPROXIMATE = 0x100,
     ATOM_NO_RESULT = 0x1000, /* red: nobody uses d */

@@ -263,8 +263,8 @@ struct operand_value shadow_integer(const struct ptx_shadow_value *s, const stru
 {
     double error = bits_error(s, p, v);
     if (error == error)
-        return (struct operand_value){actual, actual + error, 0, 0, 0, s->flags & (FLAGS_SPREADING | PTX_SHADOW_INEXACT),
-                                      false};
+        return (struct operand_value){
+            actual, actual + error, 0, 0, 0, s->flags & (FLAGS_SPREADING | PTX_SHADOW_INEXACT), false};
     return (struct operand_value){actual, actual, 0, 0, 0, shadow_plain_of(s).flags, false};
 }
 

@@ -19,7 +19,7 @@ struct texture_access {
     const struct texture_op *op;
     const struct ptx_texture *texture;
     bool checked, shadow;
-    uint8_t flags; /* shadow mode: what coordinates and handle say of the result, enum ptx_shadow_flags */
+    uint8_t flags;       /* shadow mode: what coordinates and handle say of the result, enum ptx_shadow_flags */
     unsigned axes, face; /* axes of a texel's place, without layers; face of a cube */
     uint32_t layer, cube;
     double coordinates[3], level, gradients[2][3];

@@ -1,10 +1,11 @@
 /* lanes.h - the fast engine: the 32 lanes of a warp in lock-step. Device mode only; the one-thread-at-a-time engine
  * stays the oracle, and takes over whatever this one does not do itself.
  *
- *     lanes_decode.c   decoded code again, over lane registers; which micro-operations get a handler of their own
- *     lanes_ops.inc    the handlers; compiled for AVX2 (lanes_v3.c) and AVX-512 (lanes_v4.c), each for a full and a
- * partial warp lanes_warp.c     a warp: its groups of lanes, divergence and reconvergence, what it does in threads
- * instead lanes_block.c    the warps of a block, barriers
+ *     lanes_decode.c    decoded code again, over lane registers: which micro-operations get handlers of their own
+ *     lanes_kit.inc     registers and control, lanes_memory.inc loads and stores, lanes_ops.inc the handlers:
+ *                       compiled for AVX2 (lanes_v3.c) and AVX-512 (lanes_v4.c), for full and for partial warps
+ *     lanes_warp.c      a warp: its groups of lanes, where they part and meet, what is done in threads instead
+ *     lanes_block.c     the warps of a block, and what their registers start as
  *
  * A lane register is a number, or one per lane. While every lane holds the same number (UNIFORM), or numbers that grow
  * by the same step from lane to lane and by another from row to row of the block (AFFINE), only that is kept and

@@ -7,6 +7,7 @@
 #define PARTIAL  0
 #define NAME(id) full_##id
 #include "ptx/lanes_kit.inc"
+#include "ptx/lanes_memory.inc"
 #include "ptx/lanes_ops.inc"
 #define PARTIAL  1
 #define NAME(id) part_##id

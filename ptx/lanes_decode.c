@@ -236,6 +236,63 @@ static enum lane_class written_class(const struct decode *x, const struct insn *
     }
 }
 
+/* Whether an instruction takes its operand (0 d, 1 a, 2 b, 3 c) in 64 bits and no other way. */
+static bool takes_wide(const struct decode *x, const struct insn *in, unsigned operand)
+{
+    const struct row *row = &rows[in->op];
+    const uint8_t classes[4] = {CLASS_BIT, row->a, row->b, row->c};
+    switch (in->op) {
+#define LOAD(id, space, type)                                                                                          \
+    case OP_##id:                                                                                                      \
+        return operand == 1 && (MEM_##space == MEM_GLOBAL || MEM_##space == MEM_GENERIC);
+#define STORE(id, space, type)                                                                                         \
+    case OP_##id:                                                                                                      \
+        return operand == 0 ? ELEMENT_##type == ELEMENT_B64                                                            \
+                            : operand == 1 && (MEM_##space == MEM_GLOBAL || MEM_##space == MEM_GENERIC);
+#include "ptx/microops.def"
+    case OP_AND:
+    case OP_OR:
+    case OP_XOR:
+    case OP_SELP:
+        return (operand == 1 || operand == 2) && x->lc->class_[in->d] == CLASS_WIDE;
+    case OP_MOV:
+    case OP_EXT_U8:
+    case OP_EXT_S8_16:
+    case OP_EXT_S8_32:
+    case OP_EXT_S8_64:
+    case OP_EXT_U16:
+    case OP_EXT_S16_32:
+    case OP_EXT_S16_64:
+    case OP_EXT_U32:
+    case OP_EXT_S32_64:
+        return false;
+    default:
+        return operand <= row->sources && classes[operand] == CLASS_WIDE;
+    }
+}
+
+/* cvt.u64.u32 is a copy, so that its result looks like a word. Where it is used as 64 bits it had better be that: what
+ * it is used for would go lane by lane otherwise. True when there was one. */
+static bool widen_copies(const struct decode *x, const bool *only_copied)
+{
+    const struct code *k = x->k;
+    bool any = false;
+    for (uint32_t pc = 0; pc < k->count; pc++) {
+        const struct insn *in = &k->insns[pc];
+        const struct microop_info *info = &microop_info[in->op];
+        const uint8_t uses[4] = {info->d, info->a, info->b, info->c};
+        const uint32_t slots[4] = {in->d, in->a, in->b, in->c};
+        for (unsigned i = 0; i < 4; i++) {
+            if (uses[i] != USE_READ || !only_copied[slots[i]] || x->lc->class_[slots[i]] != CLASS_WORD ||
+                !takes_wide(x, in, i))
+                continue;
+            x->lc->class_[slots[i]] = CLASS_WIDE;
+            any = true;
+        }
+    }
+    return any;
+}
+
 static bool find_classes(struct decode *x)
 {
     const struct code *k = x->k;
@@ -254,7 +311,11 @@ static bool find_classes(struct decode *x)
     }
     /* Truth values until something else is written; classes only grow. A register that only gets copies of 0 and 1 is a
      * number all the same: nothing says that it is a predicate. */
-    bool *truth = calloc(k->slot_count + 1u, sizeof *truth), changed = true, fits = truth != NULL;
+    bool *truth = calloc(k->slot_count + 1u, sizeof *truth), changed = true;
+    bool *only_copied = calloc(k->slot_count + 1u, sizeof *only_copied), fits = truth && only_copied;
+    const bool memory = fits;
+    for (uint32_t i = 0; fits && i < k->slot_count; i++)
+        only_copied[i] = true;
     while (changed && fits) {
         changed = false;
         for (uint32_t pc = 0; pc < k->count && fits; pc++) {
@@ -265,6 +326,7 @@ static bool find_classes(struct decode *x)
                 enum lane_class c = written_class(x, in, i);
                 bool is_truth = in->op != OP_MOV || truth[in->a];
                 x->written[slot] = true;
+                only_copied[slot] &= in->op == OP_MOV;
                 changed |= c > cls[slot] || (is_truth && !truth[slot]);
                 truth[slot] |= is_truth;
                 if (c > cls[slot])
@@ -276,15 +338,19 @@ static bool find_classes(struct decode *x)
                 cls[i] = CLASS_WORD;
                 changed = true;
             }
+        for (uint32_t i = 0; i < k->slot_count; i++)
+            only_copied[i] &= x->written[i];
+        if (!changed && fits)
+            changed = widen_copies(x, only_copied);
     }
     for (uint32_t i = 0; i < k->slot_count; i++) /* constants 0 and 1 are bits only for who wants bits */
         if (!x->written[i] && cls[i] == CLASS_BIT)
             cls[i] = CLASS_WORD;
-    x->lc->refused |= truth && !fits;
-    fits = truth != NULL;
+    x->lc->refused |= memory && !fits;
     free(truth);
+    free(only_copied);
     free(o);
-    return fits;
+    return memory;
 }
 
 /* ---- units ---- */

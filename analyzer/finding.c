@@ -61,40 +61,37 @@ void finding_evidence(struct finding *f, const char *kind, const char *format, .
     f->evidence[f->evidence_count++] = (struct finding_evidence){kind, text};
 }
 
-void finding_next(struct finding *f, const char *format, ...)
+/* Puts a command among the next ones; what there is no memory for is left out. */
+static void add_next(struct finding *f, size_t at, const char *format, va_list args)
 {
-    va_list args;
     char *text;
-    va_start(args, format);
-    int n = vasprintf(&text, format, args);
-    va_end(args);
-    char **more = n < 0 ? NULL : realloc((void *)f->next, (f->next_count + 1) * sizeof *more);
+    if (vasprintf(&text, format, args) < 0)
+        return;
+    char **more = realloc((void *)f->next, (f->next_count + 1) * sizeof *more);
     if (!more) {
-        if (n >= 0)
-            free(text);
+        free(text);
         return;
     }
     f->next = more;
-    f->next[f->next_count++] = text;
+    memmove((void *)(more + at + 1), (void *)(more + at), (f->next_count - at) * sizeof *more);
+    more[at] = text;
+    f->next_count++;
+}
+
+void finding_next(struct finding *f, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    add_next(f, f->next_count, format, args);
+    va_end(args);
 }
 
 void finding_next_first(struct finding *f, const char *format, ...)
 {
     va_list args;
-    char *text;
     va_start(args, format);
-    int n = vasprintf(&text, format, args);
+    add_next(f, 0, format, args);
     va_end(args);
-    char **more = n < 0 ? NULL : realloc((void *)f->next, (f->next_count + 1) * sizeof *more);
-    if (!more) {
-        if (n >= 0)
-            free(text);
-        return;
-    }
-    f->next = more;
-    memmove((void *)(more + 1), (void *)more, f->next_count * sizeof *more);
-    more[0] = text;
-    f->next_count++;
 }
 
 void finding_summary(struct finding *f, const char *format, ...)

@@ -140,8 +140,8 @@ struct lanes {
     uint64_t total, longest; /* instructions of lanes that have ended: of all, and the most of one */
     uint32_t select[WARP] __attribute__((aligned(64))); /* all ones where `mask` has a bit; made for `selected` */
     uint32_t selected;
-    uint8_t truth[WARP] __attribute__((aligned(64))); /* of a comparison, by lane */
-    uint64_t scratch[4][WARP] __attribute__((aligned(64)));
+    uint8_t truth[WARP] __attribute__((aligned(64)));    /* of a comparison, by lane */
+    uint64_t scratch[WARP] __attribute__((aligned(64))); /* a partial warp's results before they are blended */
 };
 
 typedef const struct insn *lane_handler(struct lanes *L, const struct insn *in);

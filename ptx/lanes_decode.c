@@ -531,7 +531,7 @@ static void decode_step(struct decode *x, const struct insn *in, struct insn *ou
 static void decode_vector(struct decode *x, const struct insn *in, struct insn *out)
 {
     struct operands o;
-    enum lane_class address, is;
+    enum lane_class address;
     unsigned space = in->mod >> MOD_SPACE_SHIFT & 0xf;
     enum element e = (enum element)(in->mod & MOD_ELEMENT);
     enum lane_class wanted = in->op == OP_LDV ? element_class(e) : e == ELEMENT_B64 ? CLASS_WIDE : CLASS_WORD;
@@ -545,7 +545,6 @@ static void decode_vector(struct decode *x, const struct insn *in, struct insn *
     }
     out->a = unit_of(x, in->a, CLASS_WIDE, &address);
     out->c = address;
-    (void)is;
     if (!fits || address == CLASS_BIT)
         decode_step(x, in, out, LANE_STEP);
 }

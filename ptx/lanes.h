@@ -106,9 +106,13 @@ enum lane_stop {
     LANES_THREADS, /* the warp is to go on in threads */
 };
 
+struct lanes;
+typedef const struct insn *lane_handler(struct lanes *L, const struct insn *in);
+
 struct lanes {
     /* the running group; `mask` 0: none */
     const struct insn *insns, *stop; /* stop: where the next group stands behind the running one; NULL: none */
+    lane_handler *const *handlers;   /* by enum lane_op, for this group: the plain ones, or what is put before them */
     const uint32_t *weight;
     uint8_t *file, *state; /* by unit, like base and stride */
     uint64_t *base;
@@ -144,7 +148,6 @@ struct lanes {
     uint64_t scratch[WARP] __attribute__((aligned(64))); /* a partial warp's results before they are blended */
 };
 
-typedef const struct insn *lane_handler(struct lanes *L, const struct insn *in);
 #ifdef __x86_64__
 #define LANES_HERE 1
 /* [0] full warps, [1] partial ones; by enum lane_op */

@@ -555,16 +555,16 @@ void lanes_count(struct lanes *L, uint64_t *total, uint64_t *longest)
 static void run_group(struct lanes *L)
 {
     const bool partial = L->mask != L->live;
-    lane_handler *const *handlers = L->worker->launch->lane_handlers[partial];
     const struct insn *in = L->insns + L->pc;
+    L->handlers = L->worker->launch->lane_handlers[partial];
     if (!partial) {
         do
-            in = handlers[in->op](L, in);
+            in = L->handlers[in->op](L, in);
         while (in);
         return;
     }
     do
-        in = handlers[in->op](L, in);
+        in = L->handlers[in->op](L, in);
     while (in && in != L->stop);
     if (in)
         (void)lane_leave(L, pc_of(L, in), LANES_CHANGED);

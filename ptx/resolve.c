@@ -51,9 +51,12 @@ static uint64_t place_in(struct ast *ast, struct symbol *s, uint64_t at, uint64_
 /* A last parameter without a size holds what a caller gives beyond the others: room for the largest of all calls. */
 static void size_variable_arguments(struct ast *ast, const struct statement *call)
 {
-    const struct operand *o = call->operands, *end = o + call->operand_count;
-    o += o < end && o->kind == OPERAND_LIST;
-    if (end - o < 2 || o->kind != OPERAND_NAME || o[1].kind != OPERAND_LIST || o[1].item_count == 0)
+    const struct operand *o = call->operands;
+    uint32_t count = call->operand_count, results = count && o->kind == OPERAND_LIST;
+    if (count - results < 2)
+        return;
+    o += results;
+    if ( o->kind != OPERAND_NAME || o[1].kind != OPERAND_LIST || o[1].item_count == 0)
         return;
     uint32_t index;
     const struct symbol *callee = symbols_find_register(ast, call->scope, o->name, &index);

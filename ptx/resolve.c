@@ -56,7 +56,7 @@ static void size_variable_arguments(struct ast *ast, const struct statement *cal
     if (count - results < 2)
         return;
     o += results;
-    if ( o->kind != OPERAND_NAME || o[1].kind != OPERAND_LIST || o[1].item_count == 0)
+    if (o->kind != OPERAND_NAME || o[1].kind != OPERAND_LIST || o[1].item_count == 0)
         return;
     uint32_t index;
     const struct symbol *callee = symbols_find_register(ast, call->scope, o->name, &index);

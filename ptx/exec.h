@@ -287,6 +287,13 @@ static inline void thread_set(struct thread *t, uint32_t slot, uint64_t value)
         t->numbers[t->base + slot] = (struct ptx_shadow_value){0};
 }
 
+/* The thread goes on behind the instruction it waited at. */
+static inline void thread_pass(struct thread *t)
+{
+    t->executed += t->code->weight[t->pc + 1] - t->code->weight[t->pc];
+    t->pc++;
+}
+
 /* Where addresses have 32 bits, base and offset of `[%r1-4]` are added modulo 2^32: nvcc has bases that are negative
  * before the offset comes to them. */
 static inline uint64_t narrow_address(enum mem_space space, uint64_t address)

@@ -444,8 +444,7 @@ static void release_barrier(struct block *b, uint32_t id)
             if (t->numbers)
                 t->numbers[t->base + in->d].flags = bar->taint & FLAGS_CONTROL;
         }
-        t->pc++;
-        t->executed++;
+        thread_pass(t);
         t->state = THREAD_READY;
     }
     *bar = (struct barrier){0};
@@ -483,8 +482,7 @@ void barrier_arrive(struct block *b, struct thread *t, uint32_t id, uint32_t exp
         t->state = THREAD_BARRIER;
         t->wait_mask = id;
     } else {
-        t->pc++;
-        t->executed++;
+        thread_pass(t);
     }
     if (barrier_complete(b, bar))
         release_barrier(b, id);

@@ -237,8 +237,7 @@ static void perform(struct meeting *m)
         struct thread *t = m->lanes[i];
         if (!t)
             continue;
-        t->pc++;
-        t->executed++;
+        thread_pass(t);
         t->state = THREAD_READY;
         m->block->meeting--;
     }
@@ -315,8 +314,7 @@ void warp_release_active(struct block *b, uint32_t warp)
         if (!(mask >> lane & 1))
             continue;
         set(t, in->d, mask);
-        t->pc++;
-        t->executed++;
+        thread_pass(t);
         t->state = THREAD_READY;
     }
 }

@@ -19,6 +19,7 @@
 #define PTX_LANES_H
 
 #include "ptx/exec.h"
+#include "ptx/operands.h"
 
 /* How a register is stored: one bit per lane, 32 bits per lane, 64 bits per lane. */
 enum lane_class { CLASS_BIT, CLASS_WORD, CLASS_WIDE };
@@ -26,7 +27,7 @@ enum lane_class { CLASS_BIT, CLASS_WORD, CLASS_WIDE };
 /* State of a register; LANE_STALE: its vector does not hold the value (UNIFORM and AFFINE only). */
 enum { LANE_UNIFORM = 0, LANE_AFFINE = 1, LANE_VECTOR = 2, LANE_STALE = 4 };
 
-enum { LANE_UNIT = 4 * WARP, MAX_OPERANDS = 160, NO_UNIT = UINT32_MAX };
+enum { LANE_UNIT = 4 * WARP, NO_UNIT = UINT32_MAX };
 
 /* So many volatile and atomic accesses of a group look like spinning, at first. */
 enum { LANES_SPINNING = 64 };
@@ -76,13 +77,6 @@ struct lane_code {
     bool barriers;
     bool refused; /* the other engine runs it */
 };
-
-/* The slots an instruction reads and writes, extra ones included. False: not known. */
-struct operands {
-    uint32_t reads[MAX_OPERANDS], writes[MAX_OPERANDS];
-    uint32_t read_count, write_count;
-};
-bool insn_operands(const struct ptx_module *m, const struct code *k, const struct insn *in, struct operands *out);
 
 /* Made on first use; NULL: no memory. Any thread. */
 const struct lane_code *lane_code_get(const struct ptx_module *m, struct code *k);

@@ -347,9 +347,7 @@ bool lane_together(struct lanes *L, const struct insn *in, uint32_t members)
 static const struct insn *met_here(struct lanes *L, const struct insn *in)
 {
     uint32_t pc = pc_of(L, in);
-    account(L, pc);
-    L->executed++;
-    L->start_pc = pc + 1;
+    account(L, pc + 1);
     return in + 1;
 }
 
@@ -420,8 +418,7 @@ const struct insn *lane_barrier(struct lanes *L, const struct insn *in)
     if (!waits)
         return met_here(L, in);
     if (thread_of(L, (uint32_t)__builtin_ctz(L->mask))->state == THREAD_READY) { /* it was the last to come */
-        L->executed++;
-        L->start_pc = pc + 1;
+        account(L, pc + 1);
         if (original->op == OP_BAR_RED)
             for (uint32_t m = L->mask; m; m &= m - 1)
                 lane_set(L, unit[original->d], (uint32_t)__builtin_ctz(m),
@@ -451,7 +448,7 @@ static void pass_barriers(struct lanes *L)
                 lane_set(L, L->lc->unit[in->d], (uint32_t)__builtin_ctz(m),
                          thread_of(L, (uint32_t)__builtin_ctz(m))->stack[in->d].u64);
         remove_group(L, i);
-        add_group(L, g.pc + 1, g.mask, g.executed + 1, GROUP_READY);
+        add_group(L, g.pc + 1, g.mask, g.executed + L->weight[g.pc + 1] - L->weight[g.pc], GROUP_READY);
         L->patience = LANES_SPINNING;
         i = UINT32_MAX; /* once more: the order has changed */
     }

@@ -25,6 +25,7 @@ $(eval $(call unit_test,ptx_shadow_values,$(PTX_SHADOW_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_shadow_flags,$(PTX_SHADOW_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_shadow_double,$(PTX_SHADOW_KIT) $(PTX),-lmpfr -lgmp))
 $(eval $(call unit_test,ptx_lanes,$(B)/obj/tests/unit/ptx_random.o $(PTX_KIT) $(PTX)))
+$(eval $(call unit_test,ptx_counts,$(B)/obj/tests/unit/ptx_random.o $(PTX_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_rounding,$(PTX_KIT) $(PTX),-lmpfr -lgmp))
 
 BENCHES += $(B)/bench/bench_ptx

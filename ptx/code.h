@@ -151,6 +151,8 @@ struct code {
     uint32_t *lines; /* PTX line per instruction */
     uint32_t
         *weight; /* PTX instructions before this one (count + 1 long): folded ones are counted with their successor */
+    uint32_t *statement_pc; /* of each of the function's statements, and of its end: its first micro-operation, or, when
+                               it has none, what follows */
     uint32_t *extra;
     uint32_t extra_count;
     union slot *frame; /* initial slots: constants, zeros */
@@ -179,6 +181,12 @@ struct code {
 };
 
 struct lower;
+/* PTX instructions that are counted with micro-operation `pc`. */
+static inline uint32_t insn_weight(const struct code *k, uint32_t pc)
+{
+    return k->weight[pc + 1] - k->weight[pc];
+}
+
 struct ptx_module {
     struct arena arena;
     struct lower *lower; /* while loading only */

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include <time.h>
+#include "ptx/counts.h"
 #include "ptx/variant.h"
 #include "ptx/exec_shadow.h"
 #include "ptx/lanes.h"
@@ -135,6 +136,8 @@ static enum status check_config(struct launch *l, struct diag *d)
     l->rounding = c->rounding_seed != 0;
     if (c->variant && (c->shadow || l->rounding))
         return refuse(d, "a variant does not go with shadow mode or rounding by chance");
+    if (c->profile && (c->checked || c->shadow || l->rounding || c->variant))
+        return refuse(d, "a profile is made in device mode only, without a variant");
     if (c->matrix_sum < 0 || c->matrix_sum >= PTX_MATRIX_SUM_COUNT)
         return refuse(d, "matrix_sum is %d: at most %d", (int)c->matrix_sum, PTX_MATRIX_SUM_COUNT - 1);
     return STATUS_OK;
@@ -373,6 +376,14 @@ static void *worker_main(void *argument)
     return NULL;
 }
 
+static bool finish_counting(struct launch *l, const struct worker *workers, uint32_t count)
+{
+    struct counter *counters[MAX_WORKERS];
+    for (uint32_t i = 0; i < count; i++)
+        counters[i] = workers[i].counter;
+    return counts_finish(l->counting, counters, count, &l->result->profile);
+}
+
 static enum status run_workers(struct launch *l)
 {
     uint32_t count = l->config->workers ? l->config->workers : 1;
@@ -392,7 +403,8 @@ static enum status run_workers(struct launch *l)
     for (uint32_t i = 0; i < count && ok; i++) {
         workers[i].launch = l;
         workers[i].cache = calloc(l->module->access_count + 1u, sizeof *workers[i].cache);
-        ok = workers[i].cache != NULL;
+        workers[i].counter = l->counting ? counter_create(l->counting) : NULL;
+        ok = workers[i].cache != NULL && (!l->counting || workers[i].counter);
     }
     uint32_t started = 0;
     for (; ok && started + 1 < count; started++)
@@ -414,6 +426,11 @@ static enum status run_workers(struct launch *l)
         free(workers[i].cache);
         free(workers[i].textures);
     }
+    if (l->counting) {
+        ok = ok && finish_counting(l, workers, count);
+        for (uint32_t i = 0; i < count; i++)
+            counter_free(workers[i].counter);
+    }
     free(workers);
     return ok ? STATUS_OK : STATUS_NO_MEMORY;
 }
@@ -429,6 +446,7 @@ static void launch_free(struct launch *l)
     free(l->shared_offsets);
     free(l->params);
     fault_table_free(l->faults);
+    count_table_free(l->counting);
     if (l->checked)
         check_launch_end(l);
     shadow_launch_end(l);
@@ -465,6 +483,8 @@ enum status ptx_run(const struct ptx_launch *config, struct ptx_result *result, 
         if (!l->faults || (l->checked && !check_launch_start(l)) || (l->shadow && !shadow_launch_start(l)))
             status = STATUS_NO_MEMORY;
     }
+    if (status == STATUS_OK && config->profile && !(l->counting = count_table_make(l)))
+        status = STATUS_NO_MEMORY;
     if (status == STATUS_OK) {
         (void)lanes_launch(l);
         status = run_workers(l);
@@ -482,5 +502,6 @@ void ptx_result_free(struct ptx_result *result)
 {
     free(result->faults);
     free(result->events);
+    counts_free(result->profile);
     memset(result, 0, sizeof *result);
 }

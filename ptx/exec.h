@@ -146,6 +146,7 @@ struct launch {
     bool flushes_atomics; /* atom.add.f32 on global memory */
     enum ptx_matrix_sum matrix_sum;
     struct number_table *numbers; /* shadow mode's events */
+    struct count_table *counting; /* counts.h; NULL: no profile is asked for */
 };
 
 struct worker {
@@ -155,6 +156,7 @@ struct worker {
     uint32_t at_number;
     struct texture_cache *textures; /* handles met last; NULL before the first */
     struct ptx_counts counts;
+    struct counter *counter; /* counts.h; NULL: no profile is asked for */
     struct block **blocks; /* resident */
     uint32_t block_count, block_capacity;
     pthread_t thread;
@@ -168,6 +170,7 @@ enum stop run_shadow(struct worker *w, struct block *b, struct thread *t);
 enum stop run_shadow_fma(struct worker *w, struct block *b, struct thread *t);
 enum stop run_stochastic(struct worker *w, struct block *b, struct thread *t);
 enum stop run_stochastic_fma(struct worker *w, struct block *b, struct thread *t);
+enum stop run_counted(struct worker *w, struct block *b, struct thread *t); /* the device's, with a profile */
 enum stop run_step(struct worker *w, struct block *b, struct thread *t); /* one instruction, then STOP_STEP */
 
 /* ---- exec_block.c ---- */
@@ -290,7 +293,7 @@ static inline void thread_set(struct thread *t, uint32_t slot, uint64_t value)
 /* The thread goes on behind the instruction it waited at. */
 static inline void thread_pass(struct thread *t)
 {
-    t->executed += t->code->weight[t->pc + 1] - t->code->weight[t->pc];
+    t->executed += insn_weight(t->code, t->pc);
     t->pc++;
 }
 

@@ -652,6 +652,8 @@ static enum stop run_thread(struct worker *w, struct block *b, struct thread *t)
 {
     if (w->launch->checked)
         return run_checked(w, b, t);
+    if (w->counter)
+        return run_counted(w, b, t);
 #if defined(__x86_64__) && !defined(__clang__)
     if (w->launch->fma)
         return w->launch->shadow     ? run_shadow_fma(w, b, t)

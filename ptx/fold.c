@@ -204,6 +204,8 @@ static void compact(struct lower *l, const bool *drop)
         k->weight[++to] = total;
     }
     moved[k->count] = to;
+    for (uint32_t i = 0; i <= k->function->statement_count; i++)
+        k->statement_pc[i] = moved[k->statement_pc[i]];
     k->count = to;
     for (uint32_t i = 0; i < to; i++) {
         struct insn *in = &k->insns[i];

@@ -123,6 +123,7 @@ struct lanes {
     enum lane_stop reason;
     struct worker *worker;
     struct block *block;
+    struct counter *counter; /* counts.h; NULL: nothing is counted */
     const struct code *code;
     const struct lane_code *lc;
     uint32_t first, lanes; /* its first thread; how many it has */
@@ -177,6 +178,7 @@ void lane_expand(struct lanes *L, uint32_t unit); /* writes the vector of a UNIF
 uint64_t lane_value(const struct lanes *L, uint32_t unit, uint32_t lane);
 void lane_set(struct lanes *L, uint32_t unit, uint32_t lane, uint64_t value);
 bool lane_same(struct lanes *L, uint32_t unit, uint32_t *value); /* the group's lanes agree on the lower 32 bits */
+void lane_account(struct lanes *L, uint32_t pc);                 /* what was executed up to `pc` counts */
 const struct insn *lane_leave(struct lanes *L, uint32_t pc, enum lane_stop why);
 const struct insn *lane_branch(struct lanes *L, const struct insn *in, uint32_t taken, uint32_t target);
 const struct insn *lane_skip(struct lanes *L, const struct insn *in, uint32_t taken, uint32_t target);

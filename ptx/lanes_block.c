@@ -2,6 +2,7 @@
  * start as. */
 #include <stdlib.h>
 #include <string.h>
+#include "ptx/counts.h"
 #include "ptx/lanes.h"
 
 struct lane_file {
@@ -29,7 +30,7 @@ bool lanes_launch(struct launch *l)
     for (int partial = 0; partial < 2; partial++)
         l->lane_handlers[partial] = handlers[partial];
     l->lane_code = lc;
-    return true;
+    return !l->counting || lanes_count_install(l);
 #else
     return false;
 #endif
@@ -69,6 +70,7 @@ bool lanes_block_create(struct block *b)
         L->worker = b->worker;
         L->block = b;
         L->code = l->entry;
+        L->counter = b->worker->counter;
         L->lc = l->lane_code;
         L->insns = l->lane_code->insns;
         L->weight = l->entry->weight;

@@ -8,6 +8,7 @@
  * is parked until these have gone on: sooner each time, as whoever spun for a lock will spin for it again. */
 #include <stdlib.h>
 #include <string.h>
+#include "ptx/counts.h"
 #include "ptx/lanes.h"
 
 enum { LEAST_PATIENCE = 4, LONG_RUN = 1 << 22 };
@@ -143,9 +144,16 @@ static void remove_group(struct lanes *L, uint32_t at)
 static void account(struct lanes *L, uint32_t pc)
 {
     uint32_t n = L->weight[pc] - L->weight[L->start_pc];
+    if (L->counter)
+        counter_run(L->counter, L->start_pc, pc, L->mask);
     L->executed += n;
     L->turn -= n;
     L->start_pc = pc;
+}
+
+void lane_account(struct lanes *L, uint32_t pc)
+{
+    account(L, pc);
 }
 
 const struct insn *lane_leave(struct lanes *L, uint32_t pc, enum lane_stop why)
@@ -189,10 +197,13 @@ static const struct insn *split(struct lanes *L, uint32_t near_pc, uint64_t near
     L->mask = 0;
     L->reason = LANES_CHANGED;
     add_group(L, near_pc, rest, near_executed, GROUP_READY);
-    if (L->code->insns[far_pc].op == OP_EXIT && !L->block->barriers_open)
-        end_lanes(L, taken, far_executed + L->weight[far_pc + 1] - L->weight[far_pc]);
-    else
+    if (L->code->insns[far_pc].op == OP_EXIT && !L->block->barriers_open) {
+        if (L->counter)
+            counter_run(L->counter, far_pc, far_pc + 1, taken);
+        end_lanes(L, taken, far_executed + insn_weight(L->code, far_pc));
+    } else {
         add_group(L, far_pc, taken, far_executed, GROUP_READY);
+    }
     return NULL;
 }
 
@@ -425,6 +436,8 @@ const struct insn *lane_barrier(struct lanes *L, const struct insn *in)
                          thread_of(L, (uint32_t)__builtin_ctz(m))->stack[original->d].u64);
         return in + 1;
     }
+    if (L->counter) /* it has arrived, and goes on behind the barrier, here or in threads */
+        counter_run(L->counter, pc, pc + 1, L->mask);
     return wait_here(L, pc, GROUP_BARRIER);
 }
 
@@ -448,7 +461,7 @@ static void pass_barriers(struct lanes *L)
                 lane_set(L, L->lc->unit[in->d], (uint32_t)__builtin_ctz(m),
                          thread_of(L, (uint32_t)__builtin_ctz(m))->stack[in->d].u64);
         remove_group(L, i);
-        add_group(L, g.pc + 1, g.mask, g.executed + L->weight[g.pc + 1] - L->weight[g.pc], GROUP_READY);
+        add_group(L, g.pc + 1, g.mask, g.executed + insn_weight(L->code, g.pc), GROUP_READY);
         L->patience = LANES_SPINNING;
         i = UINT32_MAX; /* once more: the order has changed */
     }

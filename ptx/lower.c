@@ -753,6 +753,7 @@ static void lower_function(struct lower *l, struct function *f)
     l->s = NULL;
     emit(l, f->entry ? OP_EXIT : OP_RET, 0, 0, 0, 0, 0); /* falling off the end */
     fix_branches(l);
+    k->statement_pc = l->statement_pc;
     fold_code(l);
 }
 

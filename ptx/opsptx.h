@@ -298,6 +298,103 @@ struct ptx_counts {
     uint64_t global_read_bytes, global_write_bytes;
 };
 
+/* ---- exact counts of a launch (ptx_launch.profile): docs/counts.md ----
+ *
+ * Threads are counted one by one and always exactly. What is a warp's (requests, sectors, bank conflicts, divergence)
+ * is counted where its lanes run in lock-step, as they do but for kernels and warps that docs/lanes.md names; `alone`
+ * says how much that was not. All figures are sums, sets or maxima over the launch: they do not depend on `workers`,
+ * unless the kernel's own control flow depends on what other blocks did. */
+
+enum ptx_class {                 /* of an instruction: the unit of a multiprocessor that it is for */
+                 PTX_CLASS_FP16, /* f16 and bf16, pairs too */
+                 PTX_CLASS_FP32,
+                 PTX_CLASS_FP64,
+                 PTX_CLASS_INTEGER, /* and bits, comparisons of integers, predicates */
+                 PTX_CLASS_CONVERSION,
+                 PTX_CLASS_SPECIAL, /* rcp, sqrt, rsqrt, sin, cos, lg2, ex2, tanh */
+                 PTX_CLASS_TENSOR,  /* mma, wmma.mma */
+                 PTX_CLASS_LOAD,    /* and ldmatrix, wmma.load, cp.async */
+                 PTX_CLASS_STORE,
+                 PTX_CLASS_ATOMIC,
+                 PTX_CLASS_TEXTURE, /* and surfaces */
+                 PTX_CLASS_BRANCH,  /* and calls, returns, exits */
+                 PTX_CLASS_BARRIER, /* and fences, mbarrier */
+                 PTX_CLASS_SHUFFLE, /* what the lanes of a warp tell each other */
+                 PTX_CLASS_MOVE,    /* mov, selp, slct, cvta */
+                 PTX_CLASS_OTHER,
+                 PTX_CLASS_COUNT
+};
+const char *ptx_class_name(enum ptx_class c);
+
+/* Floating-point operations by the type of their operands. Additions, subtractions, multiplications, divisions, roots,
+ * the special functions, and atomic additions are one each, fma two; on pairs twice that. Comparisons, minima, maxima,
+ * changes of sign and conversions are none. A matrix product of m x n x k is 2 * m * n * k, by the type of a and b. */
+enum ptx_flop_type {
+    PTX_FLOP_F16,
+    PTX_FLOP_BF16,
+    PTX_FLOP_F32,
+    PTX_FLOP_F64,
+    PTX_FLOP_TENSOR_F8,
+    PTX_FLOP_TENSOR_F16,
+    PTX_FLOP_TENSOR_BF16,
+    PTX_FLOP_TENSOR_TF32,
+    PTX_FLOP_TENSOR_F64,
+    PTX_FLOP_TENSOR_INTEGER, /* 8, 4 and 1 bit: operations on integers */
+    PTX_FLOP_TYPE_COUNT
+};
+const char *ptx_flop_type_name(enum ptx_flop_type t);
+
+/* Accesses to one space. A request is one instruction of one warp in lock-step, of those of its lanes that execute it
+ * together and whose guards are true. */
+struct ptx_access_counts {
+    uint64_t accesses;                /* of threads */
+    uint64_t read_bytes, write_bytes; /* as the threads asked for them; an atomic reads and writes */
+    uint64_t requests;
+    uint64_t request_accesses; /* of the threads in them: fewer than `accesses` when some ran alone */
+    /* Global and local memory: different 32-byte sectors and 128-byte lines touched, summed over requests; and the
+     * least number of sectors that hold as many different bytes. Words of local memory lie side by side for the lanes
+     * of a warp. */
+    uint64_t sectors, ideal_sectors, lines;
+    /* Shared memory: passes that the 32 banks of 4 bytes need, and would need without conflicts. */
+    uint64_t wavefronts, ideal_wavefronts;
+    /* Atomics and reductions: how many requests; the lanes that met at one address, the most of each request summed,
+     * and the most of any. */
+    uint64_t atomics, same_address, same_address_most;
+};
+
+/* One PTX instruction that was executed. */
+struct ptx_instruction_counts {
+    uint32_t ptx_line;  /* several may share one; resolve with ptx_module_source() */
+    const char *opcode; /* lives as long as the module */
+    enum ptx_class class;
+    enum ptx_flop_type flop_type; /* where `flops` is not 0 */
+    uint64_t threads;             /* that executed it, those included whose guard was false */
+    uint64_t guarded_off;         /* and these alone */
+    uint64_t flops;
+    uint64_t warps, warp_threads; /* in lock-step: warps that executed it, and their lanes that did */
+    uint64_t branches, divergent; /* bra with a condition, brx: executed by warps; whose lanes did not all go one way */
+    struct ptx_access_counts access[5]; /* by enum ptx_space: GLOBAL, SHARED, LOCAL, CONST, PARAM */
+};
+
+struct ptx_profile {
+    struct ptx_instruction_counts *instructions; /* by line, then by place in it */
+    size_t instruction_count;
+    /* Sums over them. */
+    uint64_t classes[PTX_CLASS_COUNT]; /* thread instructions */
+    uint64_t flops[PTX_FLOP_TYPE_COUNT];
+    uint64_t threads, guarded_off; /* `threads` is ptx_counts.thread_instructions */
+    uint64_t warps, warp_threads;
+    uint64_t
+        alone; /* of `threads`, those executed one thread at a time: not 0, and what is a warp's is not all known */
+    uint64_t branches, divergent;
+    struct ptx_access_counts access[5];
+    /* Different bytes that were read, written, either, by space. Of .shared and .local: offsets, of all blocks and
+     * threads together. Not known for PARAM. */
+    struct {
+        uint64_t read, written, either;
+    } unique[5];
+};
+
 /* How matrix instructions add the products of one element to that of c; f64 has fma's, in the order of k or backwards.
  */
 enum ptx_matrix_sum {
@@ -343,6 +440,8 @@ struct ptx_launch {
      * Not together with `shadow` or `rounding_seed`. */
     uint64_t variant;
     enum ptx_matrix_sum matrix_sum; /* of mma and wmma with floats, when `variant` is 0 */
+    /* Device mode only, without a variant: fills ptx_result.profile. */
+    bool profile;
     uint64_t seed;   /* 0: blocks, warps and lanes in order; else a seeded order, with turns of seeded length */
     bool one_by_one; /* device mode: one thread at a time, never warps in lock-step: slower, same results; so with a
                         seed or a variant */
@@ -380,6 +479,8 @@ struct ptx_result {
     struct ptx_number_event *events; /* shadow mode; owned likewise */
     size_t event_count;
     struct ptx_counts counts;
+    struct ptx_profile *profile; /* owned; NULL unless asked for and the launch was started; after a fault or at a limit
+                                    it says what was executed till then */
 };
 
 /* Runs the launch. *result is always filled (release it with ptx_result_free); the return value is result->status. In

@@ -49,4 +49,4 @@ $(eval $(call unit_test,ptx_texture,$(PTX_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_surface,$(PTX_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_texture_kernels,$(PTX_KIT) $(PTX)))
 
-$(eval $(call fuzz_target,ptx,$(PTX_SOURCES) common/map.c common/buf.c))
+$(eval $(call fuzz_target,ptx,$(PTX_SOURCES) tests/fuzz/ptx_mutate.c common/map.c common/buf.c))

@@ -27,6 +27,27 @@ void launch_stop(struct launch *l, enum status status)
     atomic_compare_exchange_strong(&l->status, &ok, (int)status);
 }
 
+static uint64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t after(uint64_t start, uint64_t time)
+{
+    return time < UINT64_MAX - start ? start + time : UINT64_MAX;
+}
+
+bool launch_overdue(struct launch *l)
+{
+    if (l->config->cancel && atomic_load_explicit(l->config->cancel, memory_order_relaxed))
+        launch_stop(l, STATUS_CANCELLED);
+    if (l->deadline && now() >= l->deadline)
+        launch_stop(l, STATUS_LIMIT);
+    return launch_stopped(l);
+}
+
 static uint64_t real_time(void)
 {
     struct timespec now;
@@ -463,6 +484,8 @@ enum status ptx_run(const struct ptx_launch *config, struct ptx_result *result, 
         return result->status = STATUS_NO_MEMORY;
     l->config = config;
     l->result = result;
+    if (config->time_limit_ns)
+        l->deadline = after(now(), config->time_limit_ns);
     pthread_mutex_init(&l->lock, NULL);
 #if defined(__x86_64__) && !defined(__clang__)
     l->fma = __builtin_cpu_supports("fma") && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");

@@ -130,6 +130,7 @@ struct launch {
     _Atomic uint64_t next_block, blocks_done;
     _Atomic int status; /* enum status; not OK ends every worker */
     _Atomic uint64_t executed;
+    uint64_t deadline; /* nanoseconds of CLOCK_MONOTONIC; 0: none */
     bool checked, multi, fma;
     const struct lane_code *lane_code; /* NULL: threads only */
     const struct insn *(*const *lane_handlers[2])(struct lanes *L, const struct insn *in);
@@ -309,5 +310,7 @@ static inline bool launch_stopped(const struct launch *l)
 {
     return atomic_load_explicit(&l->status, memory_order_relaxed) != STATUS_OK;
 }
+/* Stops the launch when the caller has cancelled it or its time is up. True: it is stopped. */
+bool launch_overdue(struct launch *l);
 
 #endif

@@ -643,9 +643,7 @@ static bool limits_reached(struct worker *w, uint64_t executed)
         if (total >= c->instruction_limit)
             launch_stop(l, STATUS_LIMIT);
     }
-    if (c->cancel && atomic_load_explicit(c->cancel, memory_order_relaxed))
-        launch_stop(l, STATUS_CANCELLED);
-    return launch_stopped(l);
+    return launch_overdue(l);
 }
 
 static enum stop run_thread(struct worker *w, struct block *b, struct thread *t)

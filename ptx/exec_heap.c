@@ -56,7 +56,7 @@ static bool lock_heap(struct launch *l, struct heap_header *h)
         uint32_t seen = __atomic_load_n(&h->lock, __ATOMIC_RELAXED);
         if (seen != 1 && __atomic_compare_exchange_n(&h->lock, &seen, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
             return true;
-        if (launch_stopped(l) || (l->config->cancel && atomic_load(l->config->cancel)))
+        if (launch_overdue(l))
             return false;
         if (tries % 64 == 0)
             sched_yield();

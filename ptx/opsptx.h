@@ -456,6 +456,7 @@ struct ptx_launch {
     void *progress_context;
     uint32_t workers;           /* threads for blocks; 0 or 1: on the calling thread only */
     uint64_t instruction_limit; /* thread instructions; 0: none. Reached: STATUS_LIMIT */
+    uint64_t time_limit_ns;     /* from ptx_run()'s start; 0: none. Reached: STATUS_LIMIT soon after */
     const atomic_bool *cancel;  /* becomes true: STATUS_CANCELLED soon after */
     void (*print)(void *context, const char *text, size_t bytes); /* device printf and assert text; NULL drops it */
     void *print_context;

@@ -406,9 +406,21 @@ static void test_limits(void **state)
     k->launch.instruction_limit = 100000;
     assert_int_equal(kit_run(k, "endless_loop", 4, 64), STATUS_LIMIT);
     k->launch.instruction_limit = 0;
+    k->launch.time_limit_ns = 1000000;
+    for (int engine = 0; engine < 3; engine++) {
+        k->launch.one_by_one = engine == 1;
+        k->launch.checked = engine == 2;
+        assert_int_equal(kit_run(k, "endless_loop", 4, 64), STATUS_LIMIT);
+    }
+    k->launch.checked = false;
+    k->launch.time_limit_ns = 0;
     atomic_bool cancel = true;
     k->launch.cancel = &cancel;
     assert_int_equal(kit_run(k, "endless_loop", 4, 64), STATUS_CANCELLED);
+    /* A kernel that ends long before its time is up. */
+    k->launch.cancel = NULL;
+    k->launch.time_limit_ns = UINT64_MAX;
+    assert_int_equal(kit_run(k, "divergence", 1, 32), STATUS_OK);
     kit_free(k);
 }
 

@@ -132,6 +132,9 @@ install: $(TARGETS) ## install into PREFIX (default /usr/local)
 	install $(B)/libopsdebug.so $(B)/ops-analyze $(DESTDIR)$(PREFIX)/lib/ops-debug/
 	install -m 644 shim/options.def $(DESTDIR)$(PREFIX)/lib/ops-debug/
 	cp -P $(B)/softgpu/lib*.so* $(DESTDIR)$(PREFIX)/lib/ops-debug/softgpu/
-	install -m 644 include/opsdebug/*.h $(DESTDIR)$(PREFIX)/include/opsdebug/
+	install -m 644 include/opsdebug/*.h ptx/opsptx.h $(DESTDIR)$(PREFIX)/include/opsdebug/
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	install -m 644 $(B)/libopsptx.a $(DESTDIR)$(PREFIX)/lib/
+	sed 's|@PREFIX@|$(PREFIX)|' ptx/opsptx.pc >$(DESTDIR)$(PREFIX)/lib/pkgconfig/opsptx.pc
 
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

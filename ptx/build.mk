@@ -4,6 +4,11 @@ $(eval $(call archive,libopsptx,$(PTX_SOURCES) common/map.c common/buf.c))
 PTX = $(B)/lib/libopsptx.a
 # Nobody reads errno or exception flags: without them sqrt is one instruction and a choice needs no branch. No result changes.
 $(B)/obj/ptx/%.o: EXTRA_CFLAGS += -fno-math-errno -fno-trapping-math
+# For others: one object in which only the names of opsptx.h are seen from outside.
+TARGETS += $(B)/libopsptx.a
+$(B)/libopsptx.a: $(PTX)
+	$(call say,AR,$@) $(CC) -r -nostdlib -o $(B)/obj/opsptx.o -Wl,--whole-archive $< -Wl,--no-whole-archive && \
+	  objcopy -g -w --keep-global-symbol='ptx_*' $(B)/obj/opsptx.o && rm -f $@ && ar rcs $@ $(B)/obj/opsptx.o
 
 PTX_KIT = $(B)/obj/tests/unit/ptx_kit.o
 $(eval $(call unit_test,ptx_integer,$(PTX_KIT) $(PTX)))

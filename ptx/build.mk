@@ -46,6 +46,7 @@ BENCHES += $(B)/bench/bench_arith
 $(B)/bench/bench_arith: $(B)/obj/bench/bench_arith.o $(PTX)
 	@mkdir -p $(@D)
 	$(call say,LD,$@) $(CC) $(SAN) -o $@ $^ -lm -lpthread
+$(eval $(call unit_test,ptx_fold_random,$(PTX_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_control,$(PTX_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_matrix,$(PTX_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_matrix_kernels,$(PTX_KIT) $(PTX)))

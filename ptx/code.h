@@ -130,10 +130,18 @@ struct call_arg {
     bool slot;
     uint32_t at, bytes;
 };
-enum builtin { BUILTIN_NONE, BUILTIN_VPRINTF, BUILTIN_ASSERTFAIL, BUILTIN_MALLOC, BUILTIN_FREE };
+enum builtin {
+    BUILTIN_NONE,
+    BUILTIN_VPRINTF,
+    BUILTIN_ASSERTFAIL,
+    BUILTIN_MALLOC,
+    BUILTIN_FREE,
+    BUILTIN_RUNTIME, /* and on: rows of runtime.def */
+};
+enum { MAX_RUNTIME_PARAMS = 8, MAX_RUNTIME_PARAM_BYTES = 32 };
 struct call_site {
-    uint32_t callee; /* function index; UINT32_MAX: indirect, through slot a */
-    enum builtin builtin;
+    uint32_t callee;  /* function index; UINT32_MAX: indirect, through slot a */
+    uint32_t builtin; /* enum builtin */
     struct call_arg *args, *returns;
     uint32_t arg_count, return_count;
 };
@@ -168,7 +176,10 @@ struct code {
     uint32_t param_count, return_count;
     uint32_t *callees; /* function indices it may call directly */
     uint32_t callee_count;
-    bool heap;        /* calls malloc or free */
+    uint32_t *starts; /* entries whose address it takes: it may launch them */
+    uint32_t start_count, start_capacity;
+    bool heap;        /* calls malloc or free, perhaps through the device runtime */
+    bool runtime;     /* calls the device runtime */
     bool reserved;    /* knows where the reserved shared memory is */
     bool textures;    /* has instructions on textures or surfaces */
     bool indirect;    /* has indirect calls: may reach any function */
@@ -232,6 +243,8 @@ enum status layout_kernel(const struct ptx_module *module, uint32_t function, ui
                           struct kernel_layout *layout);
 /* Marks in `seen` (one byte per function) everything that function `index` may reach, itself included. */
 enum status mark_reachable(const struct ptx_module *module, uint32_t index, uint8_t *seen);
+/* Likewise with the kernels that it may launch, and what they reach. */
+enum status mark_launchable(const struct ptx_module *module, uint32_t index, uint8_t *seen);
 
 void lower_module(struct ptx_module *module);
 

@@ -6,6 +6,7 @@
 #include <time.h>
 #include "ptx/counts.h"
 #include "ptx/variant.h"
+#include "ptx/exec_runtime.h"
 #include "ptx/exec_shadow.h"
 #include "ptx/lanes.h"
 
@@ -89,6 +90,20 @@ __attribute__((format(printf, 2, 3))) static enum status refuse(struct diag *d, 
         va_end(args);
     }
     return STATUS_BAD_INPUT;
+}
+
+bool launch_fits(const struct ptx_kernel *k, const uint32_t grid[3], const uint32_t block[3], uint32_t shared)
+{
+    uint64_t threads = 1;
+    for (int i = 0; i < 3; i++) {
+        if (grid[i] == 0 || block[i] == 0 || block[i] > MAX_BLOCK_THREADS)
+            return false;
+        threads *= block[i];
+    }
+    return threads <= k->max_threads && threads <= MAX_BLOCK_THREADS && block[2] <= 64 && grid[0] <= INT32_MAX &&
+           grid[1] <= 65535 && grid[2] <= 65535 &&
+           (!k->required_block[0] || memcmp(k->required_block, block, sizeof k->required_block) == 0) &&
+           (uint64_t)k->static_shared_bytes + shared + 2 * RESERVED_SHARED <= MAX_SHARED;
 }
 
 static enum status check_config(struct launch *l, struct diag *d)
@@ -456,8 +471,10 @@ static enum status run_workers(struct launch *l)
     return ok ? STATUS_OK : STATUS_NO_MEMORY;
 }
 
-static void launch_free(struct launch *l)
+void launch_free(struct launch *l)
 {
+    bool root = l->root == l;
+    grids_free(l);
     for (uint32_t i = 0; l->templates && i < l->module->code_count; i++)
         free(l->templates[i]);
     for (uint32_t i = 0; i < atomic_load(&l->found_count); i++)
@@ -466,30 +483,56 @@ static void launch_free(struct launch *l)
     free(l->layout.reachable);
     free(l->shared_offsets);
     free(l->params);
-    fault_table_free(l->faults);
     count_table_free(l->counting);
     if (l->checked)
         check_launch_end(l);
-    shadow_launch_end(l);
+    if (root) {
+        fault_table_free(l->faults);
+        shadow_launch_end(l);
+        ptx_module_free(l->own_module);
+    }
     variant_module_free(l->variant, l->config->module);
     pthread_mutex_destroy(&l->lock);
     free(l);
 }
 
-enum status ptx_run(const struct ptx_launch *config, struct ptx_result *result, struct diag *diag)
+struct launch *launch_new(const struct ptx_launch *config, struct launch *root, struct ptx_result *result)
 {
-    memset(result, 0, sizeof *result);
     struct launch *l = calloc(1, sizeof *l);
     if (!l)
-        return result->status = STATUS_NO_MEMORY;
+        return NULL;
     l->config = config;
     l->result = result;
-    if (config->time_limit_ns)
+    l->root = root ? root : l;
+    if (root)
+        l->deadline = root->deadline;
+    else if (config->time_limit_ns)
         l->deadline = after(now(), config->time_limit_ns);
     pthread_mutex_init(&l->lock, NULL);
 #if defined(__x86_64__) && !defined(__clang__)
     l->fma = __builtin_cpu_supports("fma") && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");
 #endif
+    return l;
+}
+
+/* Tables of findings: one set for all grids. */
+static bool make_tables(struct launch *l)
+{
+    if (l->root == l)
+        l->faults = fault_table_create(l->config->fault_limit);
+    else
+        l->faults = l->root->faults;
+    if (!l->faults || (l->checked && !check_launch_start(l)))
+        return false;
+    if (l->root == l)
+        return !l->shadow || shadow_launch_start(l);
+    l->numbers = l->root->numbers;
+    return true;
+}
+
+enum status launch_run(struct launch *l, struct diag *diag)
+{
+    const struct ptx_launch *config = l->config;
     enum status status = check_config(l, diag);
     if (status == STATUS_OK)
         status = choose_variant(l);
@@ -499,23 +542,28 @@ enum status ptx_run(const struct ptx_launch *config, struct ptx_result *result, 
             (void)refuse(diag, "kernel `%s` with %u bytes of dynamic shared memory needs more than %d bytes",
                          config->kernel->name, config->dynamic_shared_bytes, MAX_SHARED);
     }
-    if (status == STATUS_OK) {
-        l->grid_range = (struct ptx_range){
-            .address = GRID_WINDOW, .bytes = config->cooperative ? GRID_WORKSPACE : 0, .host = l->grid_workspace};
-        l->faults = fault_table_create(config->fault_limit);
-        if (!l->faults || (l->checked && !check_launch_start(l)) || (l->shadow && !shadow_launch_start(l)))
-            status = STATUS_NO_MEMORY;
-    }
-    if (status == STATUS_OK && config->profile && !(l->counting = count_table_make(l)))
+    if (status != STATUS_OK)
+        return status;
+    l->grid_range = (struct ptx_range){
+        .address = GRID_WINDOW, .bytes = config->cooperative ? GRID_WORKSPACE : 0, .host = l->grid_workspace};
+    if (!make_tables(l) || (config->profile && !(l->counting = count_table_make(l))))
+        return STATUS_NO_MEMORY;
+    (void)lanes_launch(l);
+    status = run_workers(l);
+    return status == STATUS_OK ? (enum status)atomic_load(&l->status) : status;
+}
+
+enum status ptx_run(const struct ptx_launch *config, struct ptx_result *result, struct diag *diag)
+{
+    memset(result, 0, sizeof *result);
+    struct launch *l = launch_new(config, NULL, result);
+    if (!l)
+        return result->status = STATUS_NO_MEMORY;
+    enum status status = launch_run(l, diag);
+    if (status == STATUS_OK)
+        status = grids_run(l, diag);
+    if (l->faults && (!fault_table_finish(l->faults, result) || !shadow_launch_finish(l)))
         status = STATUS_NO_MEMORY;
-    if (status == STATUS_OK) {
-        (void)lanes_launch(l);
-        status = run_workers(l);
-        if (status == STATUS_OK)
-            status = (enum status)atomic_load(&l->status);
-        if (!fault_table_finish(l->faults, result) || !shadow_launch_finish(l))
-            status = STATUS_NO_MEMORY;
-    }
     result->status = status;
     launch_free(l);
     return status;

@@ -3,12 +3,14 @@
  *
  *     exec.c          a launch: configuration, workers, which block next, results
  *     exec_block.c    a block: its threads, turns, barriers, deadlock
+ *     exec_call.c     calls, and returns
  *     exec_warp.c     what the lanes of a warp do together
  *     exec_loop.inc   a thread: the loop over instructions; compiled as run_device, run_checked, run_shadow and
  * run_stochastic exec_memory.c   finding memory, atomics, bitmaps exec_texture.c  textures, and exec_surface.c surfaces
  *     exec_fault.c    the table of faults
  *     exec_print.c    device printf
  *     exec_heap.c     device malloc
+ *     exec_runtime.c  kernels that start kernels, and exec_grids.c when these run
  */
 #ifndef PTX_EXEC_H
 #define PTX_EXEC_H
@@ -72,6 +74,7 @@ struct thread {
     bool cluster_arrived;   /* and has not waited yet */
     uint16_t warp_clock;    /* checked mode: *.sync instructions it took part in */
     uint64_t executed;
+    uint32_t runtime_error; /* the last one of the device runtime */
 };
 
 struct barrier {
@@ -116,8 +119,17 @@ struct block {
     struct ptx_shadow_value *shared_numbers; /* shadow mode: per two bytes; NULL before the first float stored there */
 };
 
+struct grids;
 struct launch {
     const struct ptx_launch *config;
+    struct launch *root;             /* the launch of the caller, perhaps this one: what its grids share is there */
+    const struct ptx_kernel *named;  /* in faults; NULL: the caller's kernel */
+    const struct ptx_access *asked;  /* a copy or fill of the device runtime: the call that asked for it */
+    unsigned depth;                  /* 0: started by the caller */
+    struct grids *grids;             /* what its threads have asked for, exec_runtime.h; NULL before the first */
+    uint64_t next_id;                /* root: for grids, streams and events */
+    uint32_t pending;                /* root: works that have not ended */
+    struct ptx_module *own_module;   /* root: kernels of the executor's own, for copies and fills */
     const struct ptx_module *module; /* the caller's, or with a variant a copy with other code: always run this one's */
     struct ptx_module *variant;      /* that copy */
     const struct code *entry;
@@ -273,7 +285,21 @@ void check_fill_origins(const struct block *b, const struct code *code, struct s
 void check_barrier(struct block *b);
 void check_warp_sync(struct block *b, struct thread *const lanes[WARP]);
 
-/* ---- calls ---- */
+/* ---- exec.c ---- */
+/* A grid of `root`, NULL for the caller's own; launch_run() runs its blocks, and no more. */
+struct launch *launch_new(const struct ptx_launch *config, struct launch *root, struct ptx_result *result);
+enum status launch_run(struct launch *l, struct diag *diag);
+void launch_free(struct launch *l);
+/* Can a grid be like that? RUNTIME_OK or what cudaLaunchKernel returns. */
+bool launch_fits(const struct ptx_kernel *kernel, const uint32_t grid[3], const uint32_t block[3], uint32_t shared);
+
+/* ---- exec_grids.c ---- */
+/* Runs what the threads of `l`, whose blocks have ended, put into streams, and all that comes of it. */
+enum status grids_run(struct launch *l, struct diag *diag);
+/* Memory of the device runtime: parameters of launches, names of errors. */
+const struct ptx_range *grids_range(struct launch *l, uint64_t address);
+
+/* ---- exec_call.c ---- */
 bool do_call(struct worker *w, struct block *b, struct thread *t, const struct insn *in);
 void do_return(struct thread *t);
 

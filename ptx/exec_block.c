@@ -218,136 +218,6 @@ bool thread_push(struct block *b, struct thread *t, const struct code *code)
     return true;
 }
 
-static const struct code *call_target(struct launch *l, const struct insn *in, const union slot *R,
-                                      const struct call_site *site)
-{
-    if (site->callee != UINT32_MAX)
-        return l->module->code[site->callee];
-    uint64_t address = R[in->a].u64 - PTX_CODE_WINDOW;
-    uint64_t index = address / CODE_ADDRESS_STEP - 1;
-    if (address % CODE_ADDRESS_STEP || address == 0 || index >= l->module->code_count)
-        return NULL;
-    const struct code *code = l->module->code[index];
-    if (!code->defined || code->entry || code->param_count != site->arg_count ||
-        code->return_count != site->return_count)
-        return NULL;
-    for (uint32_t i = 0; i < site->arg_count; i++)
-        if (code->params[i].bytes < site->args[i].bytes)
-            return NULL;
-    for (uint32_t i = 0; i < site->return_count; i++)
-        if (code->returns[i].bytes < site->returns[i].bytes)
-            return NULL;
-    return code;
-}
-
-static void read_arg(const struct thread *t, uint32_t base, uint32_t local_base, const struct call_arg *a, void *out)
-{
-    memcpy(out, a->slot ? (const uint8_t *)&t->stack[base + a->at] : t->local + local_base + a->at, a->bytes);
-}
-
-/* All parameters have at most 8 bytes. */
-static bool call_builtin(struct worker *w, struct block *b, struct thread *t, const struct insn *in,
-                         const struct call_site *site)
-{
-    uint64_t values[5] = {0};
-    for (uint32_t i = 0; i < site->arg_count && i < 5; i++)
-        if (site->args[i].bytes <= 8)
-            read_arg(t, t->base, t->local_base, &site->args[i], &values[i]);
-    if (site->builtin == BUILTIN_ASSERTFAIL) {
-        device_assert(w, b, t, values);
-        return false;
-    }
-    if (site->builtin == BUILTIN_FREE) {
-        struct ptx_fault f = {.kind = device_free(w, values[0]), .space = PTX_SPACE_GLOBAL, .address = values[0]};
-        if (f.kind != PTX_FAULT_NONE)
-            fault_report(w, b, t, in, &f);
-        return f.kind == PTX_FAULT_NONE || w->launch->checked || w->launch->shadow;
-    }
-    uint64_t result =
-        site->builtin == BUILTIN_MALLOC ? device_malloc(w, values[0]) : device_printf(w, b, t, values[0], values[1]);
-    const struct call_arg *r = &site->returns[0];
-    if (r->slot)
-        thread_set(t, r->at, result);
-    else if (r->bytes <= 8)
-        memcpy(t->local + t->local_base + r->at, &result, r->bytes);
-    if (!r->slot && t->local_valid)
-        memset(t->local_valid + t->local_base + r->at, 1, r->bytes);
-    return true;
-}
-
-bool do_call(struct worker *w, struct block *b, struct thread *t, const struct insn *in)
-{
-    const struct call_site *site = &t->code->calls[in->aux];
-    if (site->builtin != BUILTIN_NONE)
-        return call_builtin(w, b, t, in, site);
-    const struct code *code = call_target(w->launch, in, t->stack + t->base, site);
-    uint32_t base = t->base, local_base = t->local_base;
-    const struct code *caller = t->code;
-    if (!code || !b->templates[code->function->index]) {
-        struct ptx_fault f = {.kind = PTX_FAULT_BAD_CALL, .address = t->stack[t->base + in->a].u64};
-        fault_report(w, b, t, in, &f);
-        return false;
-    }
-    if (!thread_push(b, t, code)) {
-        t->code = caller;
-        struct ptx_fault f = {.kind = PTX_FAULT_STACK, .space = PTX_SPACE_LOCAL};
-        fault_report(w, b, t, in, &f);
-        return false;
-    }
-    t->frames[t->depth - 1].site = site;
-    for (uint32_t i = 0; i < site->arg_count; i++) {
-        const struct call_arg *from = &site->args[i], *to = &code->params[i];
-        uint8_t *out = to->slot ? (uint8_t *)&t->stack[t->base + to->at] : t->local + t->local_base + to->at;
-        read_arg(t, base, local_base, from, out);
-        if (t->numbers)
-            shadow_pass(t, base, local_base, from, t->base, t->local_base, to, from->bytes);
-        if (!t->shadow)
-            continue;
-        struct shadow s = from->slot ? t->shadow[base + from->at] : (struct shadow){0};
-        if (to->slot)
-            t->shadow[t->base + to->at] = s;
-        else if (from->slot)
-            memset(t->local_valid + t->local_base + to->at, 1, from->bytes);
-        else
-            memcpy(t->local_valid + t->local_base + to->at, t->local_valid + local_base + from->at, from->bytes);
-    }
-    return true;
-}
-
-void do_return(struct thread *t)
-{
-    const struct code *callee = t->code;
-    uint32_t base = t->base, local_base = t->local_base;
-    const struct frame *f = &t->frames[--t->depth];
-    t->code = f->code;
-    t->pc = f->pc;
-    t->base = f->base;
-    t->local_base = f->local_base;
-    t->local_top = f->local_top;
-    for (uint32_t i = 0; i < f->site->return_count; i++) {
-        const struct call_arg *from = &callee->returns[i], *to = &f->site->returns[i];
-        uint64_t wide = 0;
-        if (t->numbers)
-            shadow_pass(t, base, local_base, from, t->base, t->local_base, to, to->bytes);
-        if (to->slot) {
-            struct call_arg part = *from;
-            part.bytes = to->bytes;
-            read_arg(t, base, local_base, &part, &wide);
-            t->stack[t->base + to->at].u64 = wide;
-            if (t->shadow)
-                t->shadow[t->base + to->at] = (struct shadow){0};
-            continue;
-        }
-        struct call_arg part = *from;
-        part.bytes = to->bytes;
-        read_arg(t, base, local_base, &part, t->local + t->local_base + to->at);
-        if (t->shadow && from->slot)
-            memset(t->local_valid + t->local_base + to->at, 1, to->bytes);
-        else if (t->shadow)
-            memcpy(t->local_valid + t->local_base + to->at, t->local_valid + local_base + from->at, to->bytes);
-    }
-}
-
 /* ---- start ---- */
 
 static void fill_block_slots(struct block *b)
@@ -410,6 +280,8 @@ bool block_start(struct block *b, uint64_t linear)
     memset(b->shared, l->config->fill, b->shared_bytes);
     memset(b->shared, 0, l->layout.reserved_bytes);
     fill_block_slots(b);
+    for (uint32_t i = 0; l->config->kernel->uses_runtime && i < b->thread_count; i++)
+        b->threads[i].runtime_error = 0;
     if (l->lane_code)
         lanes_block_start(b);
     else if (!start_threads(b))
@@ -639,7 +511,7 @@ static bool limits_reached(struct worker *w, uint64_t executed)
     struct launch *l = w->launch;
     const struct ptx_launch *c = l->config;
     if (c->instruction_limit) {
-        uint64_t total = atomic_fetch_add_explicit(&l->executed, executed, memory_order_relaxed) + executed;
+        uint64_t total = atomic_fetch_add_explicit(&l->root->executed, executed, memory_order_relaxed) + executed;
         if (total >= c->instruction_limit)
             launch_stop(l, STATUS_LIMIT);
     }

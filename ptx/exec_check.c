@@ -234,7 +234,8 @@ bool check_launch_start(struct launch *l)
     find_span(l);
     c->last_page = UINT64_MAX;
     c->defined_count = (uint32_t)l->memory->range_count + MAX_FOUND + 1;
-    c->defined = calloc(c->defined_count, sizeof(uint8_t *));
+    /* What a launch has written, the grids that its kernels start find written. */
+    c->defined = l->root == l ? calloc(c->defined_count, sizeof(uint8_t *)) : l->root->check->defined;
     c->origins = calloc(m->code_count + 1u, sizeof(uint32_t *));
     if (!c->defined || !c->origins)
         return false;
@@ -264,7 +265,7 @@ void check_launch_end(struct launch *l)
     struct check *c = l->check;
     if (!c)
         return;
-    for (uint32_t i = 0; c->defined && i < c->defined_count; i++)
+    for (uint32_t i = 0; l->root == l && c->defined && i < c->defined_count; i++)
         free(c->defined[i]);
     for (uint32_t i = 0; c->origins && i < l->module->code_count; i++)
         free(c->origins[i]);
@@ -274,7 +275,8 @@ void check_launch_end(struct launch *l)
     map_free(&c->pages);
     map_free(&c->latent_index);
     free(c->latents);
-    free(c->defined);
+    if (l->root == l)
+        free(c->defined);
     free(c->origins);
     free(c->fences);
     free(c);

@@ -51,6 +51,8 @@ uint32_t thread_line(const struct thread *t, const struct insn *in)
 static void nearest_range(struct launch *l, struct ptx_fault *f)
 {
     const struct ptx_memory *m = l->memory;
+    if (grids_range(l, f->address))
+        return;
     uint64_t best = UINT64_MAX;
     size_t low = 0, high = m->range_count;
     while (low < high) {
@@ -78,7 +80,7 @@ static bool same_fault(const struct ptx_fault *a, const struct ptx_fault *b)
 {
     return a->kind == b->kind && a->access.ptx_line == b->access.ptx_line && a->space == b->space &&
            a->has_range == b->has_range && a->range_id == b->range_id && a->same_value == b->same_value &&
-           a->access.write == b->access.write;
+           a->access.write == b->access.write && a->kernel == b->kernel;
 }
 
 void fault_report(struct worker *w, struct block *b, struct thread *t, const struct insn *in, struct ptx_fault *f)
@@ -89,6 +91,12 @@ void fault_report(struct worker *w, struct block *b, struct thread *t, const str
     f->access.ptx_line = f->access.ptx_line ? f->access.ptx_line : thread_line(t, in);
     memcpy(f->access.block, b->ctaid, sizeof f->access.block);
     memcpy(f->access.thread, t->tid, sizeof f->access.thread);
+    f->kernel = l->named;
+    if (l->asked) {
+        f->access.ptx_line = l->asked->ptx_line;
+        memcpy(f->access.block, l->asked->block, sizeof f->access.block);
+        memcpy(f->access.thread, l->asked->thread, sizeof f->access.thread);
+    }
     f->count = f->threads = 1;
     uint64_t order = b->linear * l->block_threads + t->index;
     pthread_mutex_lock(&l->lock);
@@ -141,6 +149,7 @@ static int compare_faults(const void *x, const void *y)
     ORDER(range_id);
     ORDER(access.write);
     ORDER(same_value);
+    ORDER(kernel); /* all point into one array */
 #undef ORDER
     return 0;
 }

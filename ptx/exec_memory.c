@@ -17,13 +17,14 @@ const struct ptx_range *range_by_number(struct launch *l, uint32_t number)
         return NULL;
     if (number <= l->memory->range_count)
         return &l->memory->ranges[number - 1];
-    return l->found[number - 1 - l->memory->range_count];
+    return l->root->found[number - 1 - l->memory->range_count];
 }
 
 /* A range that `find` gave is kept, so that pointers to it and its number stay good. */
 static const struct ptx_range *keep_found(struct launch *l, const struct ptx_range *r, uint32_t *number)
 {
     const struct ptx_range *kept = NULL;
+    l = l->root;
     pthread_mutex_lock(&l->lock);
     uint32_t count = atomic_load(&l->found_count);
     for (uint32_t i = 0; i < count && !kept; i++)
@@ -63,11 +64,15 @@ const struct ptx_range *range_find(struct launch *l, uint64_t address, uint32_t 
     *number = 0;
     if (address - GRID_WINDOW < l->grid_range.bytes)
         return &l->grid_range;
-    uint32_t count = atomic_load(&l->found_count);
+    const struct ptx_range *own = grids_range(l, address);
+    if (own)
+        return own;
+    const struct launch *root = l->root;
+    uint32_t count = atomic_load(&root->found_count);
     for (uint32_t i = 0; i < count; i++)
-        if (address - l->found[i]->address < l->found[i]->bytes) {
+        if (address - root->found[i]->address < root->found[i]->bytes) {
             *number = (uint32_t)m->range_count + i + 1;
-            return l->found[i];
+            return root->found[i];
         }
     struct ptx_range r = {0};
     if (m->find && m->find(m->context, address, &r) && address - r.address < r.bytes)

@@ -311,6 +311,14 @@ static void note_shared(struct lower *l, const struct symbol *s)
     *PUSH(l, uint32_t, k->shared, k->shared_count, k->shared_capacity) = s->id;
 }
 
+static void note_start(struct reader *r, struct code *k, uint32_t entry)
+{
+    for (uint32_t i = 0; i < k->start_count; i++)
+        if (k->starts[i] == entry)
+            return;
+    *(uint32_t *)reader_push(r, (void **)&k->starts, &k->start_count, &k->start_capacity, sizeof entry) = entry;
+}
+
 /* The address of a variable or function as a slot. */
 static uint32_t address_slot(struct lower *l, const struct operand *o, const struct symbol *s, int64_t addend)
 {
@@ -320,6 +328,8 @@ static uint32_t address_slot(struct lower *l, const struct operand *o, const str
             lower_refuse(l, "it takes the address of a function that is not defined in this module");
         f.kind = FILL_FUNCTION;
         f.value = s->function->index;
+        if (s->function->entry)
+            note_start(l->reader, l->code, f.value);
         return fill_slot(l, f);
     }
     switch (s->space) {

@@ -46,7 +46,28 @@ void lower_brx(struct lower *l)
     emit(l, OP_BRX, 0, 0, index, 0, 0)->aux = l->code->table_count - 1;
 }
 
-static enum builtin find_builtin(const struct name *name)
+static const struct {
+    const char *name;
+    uint8_t result, params[MAX_RUNTIME_PARAMS];
+} runtime_functions[] = {
+#define RUNTIME(id, name, result, ...) {#name, result, {__VA_ARGS__}},
+#include "ptx/runtime.def"
+};
+enum { RUNTIME_COUNT = sizeof runtime_functions / sizeof *runtime_functions };
+
+static uint32_t find_runtime(const char *name)
+{
+    static const char *const prefixes[] = {"__cudaCDP2", "cuda"};
+    for (uint32_t p = 0; p < 2; p++) {
+        size_t n = strlen(prefixes[p]);
+        for (uint32_t i = 0; strncmp(name, prefixes[p], n) == 0 && i < RUNTIME_COUNT; i++)
+            if (strcmp(name + n, runtime_functions[i].name) == 0)
+                return BUILTIN_RUNTIME + i;
+    }
+    return BUILTIN_NONE;
+}
+
+static uint32_t find_builtin(const struct name *name)
 {
     if (strcmp(name->text, "vprintf") == 0)
         return BUILTIN_VPRINTF;
@@ -56,11 +77,24 @@ static enum builtin find_builtin(const struct name *name)
         return BUILTIN_MALLOC;
     if (strcmp(name->text, "free") == 0)
         return BUILTIN_FREE;
-    return BUILTIN_NONE;
+    return find_runtime(name->text);
 }
 
-static bool is_declared_as_builtin(const struct function *f, enum builtin builtin)
+static bool is_declared_as_runtime(const struct function *f, uint32_t row)
 {
+    const uint8_t *bytes = runtime_functions[row].params;
+    uint32_t n = 0;
+    for (const struct symbol *s = f->params; s; s = s->next, n++)
+        if (n == MAX_RUNTIME_PARAMS || s->bytes != bytes[n])
+            return false;
+    return (n == MAX_RUNTIME_PARAMS || bytes[n] == 0) && f->return_count == (runtime_functions[row].result != 0) &&
+           (!f->returns || f->returns->bytes == runtime_functions[row].result);
+}
+
+static bool is_declared_as_builtin(const struct function *f, uint32_t builtin)
+{
+    if (builtin >= BUILTIN_RUNTIME)
+        return is_declared_as_runtime(f, builtin - BUILTIN_RUNTIME);
     static const struct {
         uint32_t params, returns;
     } known[] = {
@@ -70,6 +104,14 @@ static bool is_declared_as_builtin(const struct function *f, enum builtin builti
     if (builtin != BUILTIN_MALLOC && builtin != BUILTIN_FREE)
         return true;
     return f->params->bytes == 8 && (!f->returns || f->returns->bytes == 8);
+}
+
+static bool uses_heap(uint32_t builtin)
+{
+    if (builtin < BUILTIN_RUNTIME)
+        return builtin == BUILTIN_MALLOC || builtin == BUILTIN_FREE;
+    const char *name = runtime_functions[builtin - BUILTIN_RUNTIME].name;
+    return strcmp(name, "Malloc") == 0 || strcmp(name, "Free") == 0;
 }
 
 /* An actual parameter: a .param block of this frame, a register, or a literal. `bytes` is what the callee declares. */
@@ -153,7 +195,8 @@ void lower_call(struct lower *l)
             }
             if (!is_declared_as_builtin(f, site.builtin))
                 lower_refuse(l, "the built-in function has other parameters");
-            l->code->heap |= site.builtin == BUILTIN_MALLOC || site.builtin == BUILTIN_FREE;
+            l->code->runtime |= site.builtin >= BUILTIN_RUNTIME;
+            l->code->heap |= uses_heap(site.builtin);
         } else {
             note_callee(l->code, l, f->index);
         }

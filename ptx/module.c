@@ -97,6 +97,21 @@ enum status mark_reachable(const struct ptx_module *m, uint32_t index, uint8_t *
     return STATUS_OK;
 }
 
+enum status mark_launchable(const struct ptx_module *m, uint32_t index, uint8_t *seen)
+{
+    enum status status = mark_reachable(m, index, seen);
+    for (bool more = true; more && status == STATUS_OK;) {
+        more = false;
+        for (uint32_t i = 0; i < m->code_count; i++)
+            for (uint32_t k = 0; seen[i] && k < m->code[i]->start_count && status == STATUS_OK; k++)
+                if (!seen[m->code[i]->starts[k]]) {
+                    status = mark_reachable(m, m->code[i]->starts[k], seen);
+                    more = true;
+                }
+    }
+    return status;
+}
+
 enum status layout_kernel(const struct ptx_module *m, uint32_t index, uint32_t *offsets, struct kernel_layout *layout)
 {
     uint8_t *seen = calloc(m->code_count + 1, 1), *used = calloc(m->shared_count + m->ast.shared_count + 1, 1);
@@ -151,13 +166,14 @@ static void find_users(struct ptx_module *m)
     struct reader *r = m->ast.reader;
     bool any = false;
     for (uint32_t f = 0; f < m->code_count; f++)
-        any = any || m->code[f]->heap || m->code[f]->textures;
+        any = any || m->code[f]->heap || m->code[f]->textures || m->code[f]->runtime;
     uint8_t *reachable = reader_alloc(r, m->code_count, 1);
     for (uint32_t i = 0; any && i < m->kernel_count; i++) {
         memset(reachable, 0, m->code_count);
-        if (mark_reachable(m, m->kernel_code[i]->function->index, reachable))
+        if (mark_launchable(m, m->kernel_code[i]->function->index, reachable))
             reader_fail(r, STATUS_NO_MEMORY, (struct place){0, 0}, "out of memory while reading PTX");
         for (uint32_t f = 0; f < m->code_count; f++) {
+            m->kernels[i].uses_runtime |= reachable[f] && m->code[f]->runtime;
             m->kernels[i].uses_heap |= reachable[f] && m->code[f]->heap;
             m->kernels[i].uses_textures |= reachable[f] && m->code[f]->textures;
         }

@@ -64,8 +64,10 @@ struct ptx_kernel {
     uint32_t required_block[3];   /* .reqntid, or 0 */
     uint32_t instruction_count;
     uint32_t first_line, last_line; /* in the PTX text */
-    bool uses_heap;                 /* it may call malloc or free */
-    bool uses_textures;             /* it may reach an instruction on textures or surfaces */
+    /* It, or a kernel that it may launch: */
+    bool uses_heap;     /* may call malloc or free */
+    bool uses_textures; /* may reach an instruction on textures or surfaces */
+    bool uses_runtime;  /* may call the device runtime: launch kernels of the module, copy, fill */
 };
 size_t ptx_module_kernel_count(const struct ptx_module *module);
 const struct ptx_kernel *ptx_module_kernel(const struct ptx_module *module, size_t index);
@@ -267,6 +269,9 @@ struct ptx_fault {
     uint64_t count;   /* how often this (kind, instruction, range) occurred, all threads */
     bool same_value;  /* races of writes: the later one stored what was there already */
     uint64_t threads; /* by how many accesses of distinct threads, at most `count`; 0 when not counted */
+    /* Whose thread it was: NULL that of the launch, else a kernel that a kernel launched. Of a copy or fill that a
+     * kernel asked for: the one that did, and `access` is the call. */
+    const struct ptx_kernel *kernel;
 };
 
 /* ---- numbers ---- */
@@ -294,6 +299,7 @@ struct ptx_counts {
     uint64_t thread_instructions; /* executed, per lane */
     uint64_t warp_instructions;
     uint64_t blocks, threads;
+    uint64_t device_launches; /* grids that kernels started; copies and fills are none. All of this counts them, too */
     uint64_t tainted_threads; /* shadow mode: that branched on what is DECIDED or TIMED */
     uint64_t global_read_bytes, global_write_bytes;
 };
@@ -440,7 +446,7 @@ struct ptx_launch {
      * Not together with `shadow` or `rounding_seed`. */
     uint64_t variant;
     enum ptx_matrix_sum matrix_sum; /* of mma and wmma with floats, when `variant` is 0 */
-    /* Device mode only, without a variant: fills ptx_result.profile. */
+    /* Device mode only, without a variant: fills ptx_result.profile. Of grids that kernels start nothing is counted. */
     bool profile;
     uint64_t seed;   /* 0: blocks, warps and lanes in order; else a seeded order, with turns of seeded length */
     bool one_by_one; /* device mode: one thread at a time, never warps in lock-step: slower, same results; so with a
@@ -466,7 +472,15 @@ struct ptx_launch {
      */
     uint64_t heap_address, heap_bytes;
     void *heap_host;
-    uint64_t launch_id; /* %gridid */
+    /* The device runtime (docs/ptx.md). Works that a kernel may have in streams at a time; 0: 65536. More fail with
+     * cudaErrorLaunchOutOfResources in the kernel. */
+    uint32_t device_launch_limit;
+    /* cudaDeviceGetAttribute of kernels: false is cudaErrorInvalidValue. NULL: some common ones are known. */
+    bool (*device_attribute)(void *context, int attribute, int *value);
+    /* cudaGraphSetConditional of kernels. NULL: without effect. By the threads that run blocks, one at a time. */
+    void (*set_condition)(void *context, uint64_t handle, uint32_t value);
+    void *runtime_context;
+    uint64_t launch_id; /* %gridid; of grids that kernels start this, plus a number above 2^32 */
     uint32_t sm_count;  /* %nsmid; 0 means 1 */
 };
 

@@ -48,7 +48,7 @@ void refusals_find(struct ptx_module *m)
     for (uint32_t i = 0; i < m->kernel_count; i++) {
         const struct code *entry = m->kernel_code[i];
         memset(reachable, 0, m->code_count);
-        if (mark_reachable(m, entry->function->index, reachable))
+        if (mark_launchable(m, entry->function->index, reachable))
             reader_fail(r, STATUS_NO_MEMORY, (struct place){0, 0}, "out of memory while reading PTX");
         list_missing(m, entry, reachable, &m->kernel_refusals[i], 1);
     }
@@ -77,7 +77,7 @@ size_t ptx_kernel_missing(const struct ptx_module *m, const struct ptx_kernel *k
         return 0;
     uint8_t *reachable = calloc(m->code_count, 1);
     size_t n = 1;
-    if (reachable && !mark_reachable(m, entry->function->index, reachable))
+    if (reachable && !mark_launchable(m, entry->function->index, reachable))
         n = list_missing(m, entry, reachable, list, max);
     else if (max)
         list[0] = m->kernel_refusals[index];

@@ -144,18 +144,35 @@ static CUresult load_container(const void *data, struct jit_log *log, struct ima
     return result;
 }
 
+/* libcudadevrt's own container: the executor has its functions. Its PTX, if any, is for the newest devices only. */
+static bool is_device_runtime(const void *data)
+{
+    struct diag diag;
+    char *text = NULL;
+    size_t bytes;
+    uint64_t size = fatbin_data_size(data);
+    if (!size || fatbin_ptx(data, size, 0, &text, &bytes, &diag) != STATUS_OK)
+        return false;
+    bool found = strstr(text, " __CNPRT_VERSION_NUMBER__ =") != NULL;
+    free(text);
+    return found;
+}
+
 /* What -rdc=true leaves: containers that the device linker has joined, as machine code only; their PTX is joined here.
  */
 static CUresult load_list(const void *const *list, struct jit_log *log, struct image **out)
 {
     struct buf joined = {0};
     CUresult result = CUDA_SUCCESS;
+    unsigned modules = 0;
     for (unsigned i = 0; list[i] && result == CUDA_SUCCESS; i++) {
         char *text = NULL;
         size_t bytes = 0;
+        if (is_device_runtime(list[i]))
+            continue;
         result = container_text(list[i], log, &text, &bytes);
         if (result == CUDA_SUCCESS)
-            link_text_append(&joined, text, i);
+            link_text_append(&joined, text, modules++);
         free(text);
     }
     if (result == CUDA_SUCCESS)

@@ -85,6 +85,12 @@ static void sleep_ns(uint64_t ns)
     nanosleep(&t, NULL);
 }
 
+/* What a kernel asks the device runtime about the device. */
+static bool device_attribute(void *context, int attribute, int *value)
+{
+    return cuDeviceGetAttribute(value, (CUdevice_attribute)attribute, 0) == CUDA_SUCCESS;
+}
+
 /* Runs it with the flaws that were asked for. */
 static void run_flawed(struct launch_op *l, struct ptx_result *result, struct diag *diag)
 {
@@ -130,8 +136,10 @@ static void run(struct op *op)
     CUresult error = run_error(&result);
     if (error != CUDA_SUCCESS) {
         char detail[768];
-        snprintf(detail, sizeof detail, "%s: %s %s", l->launch.kernel->name,
-                 result.fault_count ? ptx_fault_kind_name(result.faults[0].kind) : "failed", diag.text);
+        const struct ptx_kernel *child = result.fault_count ? result.faults[0].kernel : NULL;
+        snprintf(detail, sizeof detail, "%s%s%s: %s %s", l->launch.kernel->name, child ? " launched " : "",
+                 child ? child->name : "", result.fault_count ? ptx_fault_kind_name(result.faults[0].kind) : "failed",
+                 diag.text);
         log_unsupported_part("launch", detail);
         context_fail(l->context, error);
     }
@@ -293,6 +301,7 @@ CUresult launch_submit(struct context *context, struct function *f, struct strea
         .workers = config_get()->workers,
         .launch_id = __atomic_add_fetch(&last_launch, 1, __ATOMIC_RELAXED),
         .sm_count = config_get()->sm_count,
+        .device_attribute = device_attribute,
     };
     if (entry->uses_textures)
         l->textures = texture_launch_begin();

@@ -88,6 +88,7 @@ struct worker;
 struct lanes;
 struct lane_code;
 struct lane_file;
+struct lane_fill;
 struct block {
     struct worker *worker;
     uint64_t linear;
@@ -109,8 +110,10 @@ struct block {
     union slot **templates;          /* by function: initial frame for this block; NULL when not reachable */
     /* lock-step, lanes.h; NULL: threads only. `states`: its threads' states are kept all the time */
     struct lanes *lanes;
-    struct lane_file *files; /* register files that no warp uses */
-    uint64_t *lane_base;     /* by unit: what registers start as */
+    struct lane_file *files;      /* register files that no warp uses */
+    uint64_t *lane_base;          /* by unit: what registers start as */
+    struct lane_fill *lane_fills; /* by warp, by fill unit */
+    uint64_t lane_number;         /* of blocks started here */
     bool states;
     /* checked mode */
     uint8_t *shared_defined; /* one per byte */

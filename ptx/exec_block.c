@@ -225,7 +225,7 @@ static void fill_block_slots(struct block *b)
     const struct launch *l = b->worker->launch;
     uint32_t sms = l->config->sm_count ? l->config->sm_count : 1;
     for (uint32_t k = 0; k < l->module->code_count; k++) {
-        if (!b->templates[k])
+        if (!b->templates[k] || (b->lanes && k != l->entry->function->index)) /* which calls nothing then */
             continue;
         const struct code *code = l->module->code[k];
         for (uint32_t i = 0; i < code->fill_count; i++) {
@@ -273,10 +273,11 @@ bool block_start(struct block *b, uint64_t linear)
     b->ctaid[2] = (uint32_t)(linear / grid[0] / grid[1]);
     b->live = b->thread_count;
     b->started = true;
+    if (b->barriers_open)
+        memset(b->barriers, 0, sizeof b->barriers);
     b->barriers_open = b->meeting = b->cluster_arrived = b->cluster_phase = 0;
     b->finished = b->yielded = false;
     b->random = l->seed ^ linear * UINT64_C(0xd6e8feb86659fd93);
-    memset(b->barriers, 0, sizeof b->barriers);
     memset(b->shared, l->config->fill, b->shared_bytes);
     memset(b->shared, 0, l->layout.reserved_bytes);
     fill_block_slots(b);
@@ -641,11 +642,15 @@ void block_run(struct block *b, uint64_t budget)
         bool any = false;
         for (uint32_t k = 0; k < b->warp_count && !launch_stopped(l); k++) {
             uint32_t warp = b->warp_order[k];
+            if (b->lanes && b->lanes[warp].done)
+                continue;
             while (run_warp(b, warp, &spent)) {
                 any = true;
                 if (b->yielded || launch_stopped(l) || !warp_has(b, warp, THREAD_READY))
                     break;
             }
+            if (b->lanes && !b->lanes[warp].threads)
+                continue;
             if (!warp_has(b, warp, THREAD_READY) && warp_has(b, warp, THREAD_ACTIVE)) {
                 warp_release_active(b, warp);
                 any = true;

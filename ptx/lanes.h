@@ -73,6 +73,8 @@ struct lane_code {
     uint32_t fill_unit_count;
     uint32_t *block_units; /* units that start as something each block has its own of */
     uint32_t block_unit_count;
+    uint32_t *zero_units; /* units that may be read before they are written */
+    uint32_t zero_unit_count;
     bool frames; /* some instruction needs a thread's frame */
     bool barriers;
     bool refused; /* the other engine runs it */

@@ -5,11 +5,21 @@
 #include "ptx/counts.h"
 #include "ptx/lanes.h"
 
+/* Registers of one warp after the other. What is never written stays as it is, and what is written before it is read is
+ * left as the last warp had it. */
 struct lane_file {
     struct lane_file *next;
     uint8_t *file, *state;
     uint64_t *base;
     int64_t *stride, *rise;
+    uint64_t block; /* number of the block whose facts it holds */
+};
+
+/* What a unit that is filled by thread starts as in a warp; LANE_VECTOR: number by number. */
+struct lane_fill {
+    uint64_t base;
+    int64_t stride, rise;
+    uint8_t state;
 };
 
 bool lanes_launch(struct launch *l)
@@ -54,6 +64,47 @@ static void set_base(struct block *b, uint32_t unit)
     b->lane_base[unit] = class == CLASS_BIT ? (v ? UINT32_MAX : 0) : class == CLASS_WORD ? (uint32_t)v : v;
 }
 
+/* The number of a fill in a lane of the warp. */
+static uint64_t fill_value(const struct lanes *L, const struct fill *f, uint32_t lane)
+{
+    uint32_t eq = 1u << lane, lt = eq - 1;
+    const uint32_t masks[] = {eq, lt, lt | eq, ~(lt | eq), ~lt};
+    switch (f->kind) {
+    case FILL_TID:
+        return L->block->threads[L->first + (lane < L->lanes ? lane : 0)].tid[f->value];
+    case FILL_LANEID:
+        return lane;
+    case FILL_WARPID:
+        return L->first / WARP;
+    case FILL_LANEMASK:
+        return masks[f->value];
+    case FILL_LOCAL:
+        return (uint64_t)f->addend;
+    default:
+        return 0;
+    }
+}
+
+/* One number, or one that grows by steps, where the lanes' numbers are such. */
+static struct lane_fill find_fill(const struct lanes *L, const struct fill_unit *u)
+{
+    const struct fill *f = &L->code->fills[u->fill];
+    struct lane_fill fill = {.base = fill_value(L, f, 0), .state = LANE_STALE};
+    uint32_t row = 1u << L->fold;
+    if (L->lc->unit_class[u->unit] == CLASS_BIT) {
+        fill.state = LANE_VECTOR;
+        return fill;
+    }
+    fill.stride = L->lanes > 1 && row > 1 ? (int64_t)(fill_value(L, f, 1) - fill.base) : 0;
+    fill.rise = L->lanes > row ? (int64_t)(fill_value(L, f, row) - fill.base) : 0;
+    fill.state |= fill.stride || fill.rise ? LANE_AFFINE : LANE_UNIFORM;
+    for (uint32_t i = 0; i < L->lanes; i++)
+        if (fill_value(L, f, i) !=
+            fill.base + (uint64_t)fill.stride * (i & (row - 1)) + (uint64_t)fill.rise * (i >> L->fold))
+            fill.state = LANE_VECTOR;
+    return fill;
+}
+
 bool lanes_block_create(struct block *b)
 {
     const struct launch *l = b->worker->launch;
@@ -78,7 +129,6 @@ bool lanes_block_create(struct block *b)
         L->lanes = b->thread_count - L->first < WARP ? b->thread_count - L->first : WARP;
         L->fold = row_fold(dim);
     }
-    b->states = l->lane_code->frames || l->lane_code->barriers;
     for (uint32_t i = 0; i < b->thread_count; i++) {
         struct thread *t = &b->threads[i];
         t->index = i;
@@ -89,7 +139,11 @@ bool lanes_block_create(struct block *b)
         t->tid[2] = i / dim[0] / dim[1];
         t->code = l->entry;
     }
-    return true;
+    uint32_t fills = l->lane_code->fill_unit_count;
+    b->lane_fills = calloc((size_t)b->warp_count * fills + 1, sizeof *b->lane_fills);
+    for (uint32_t i = 0; b->lane_fills && i < b->warp_count * fills; i++)
+        b->lane_fills[i] = find_fill(&b->lanes[i / fills], &l->lane_code->fill_units[i % fills]);
+    return b->lane_fills != NULL;
 }
 
 void lanes_block_destroy(struct block *b)
@@ -104,11 +158,13 @@ void lanes_block_destroy(struct block *b)
     }
     free(b->lanes);
     free(b->lane_base);
+    free(b->lane_fills);
 }
 
 void lanes_block_start(struct block *b)
 {
     const struct lane_code *lc = b->worker->launch->lane_code;
+    b->lane_number++;
     for (uint32_t i = 0; i < lc->block_unit_count; i++)
         set_base(b, lc->block_units[i]);
     b->states = lc->frames || lc->barriers;
@@ -122,8 +178,9 @@ void lanes_block_start(struct block *b)
     }
 }
 
-static struct lane_file *make_file(uint32_t units)
+static struct lane_file *make_file(const struct block *b)
 {
+    uint32_t units = b->worker->launch->lane_code->units;
     struct lane_file *f = calloc(1, sizeof *f);
     size_t vectors = (size_t)units * LANE_UNIT, numbers = (units + 8u) & ~7u;
     size_t bytes = vectors + numbers * (8 + 8 + 8 + 1);
@@ -138,54 +195,42 @@ static struct lane_file *make_file(uint32_t units)
     f->stride = (int64_t *)(void *)(p + vectors + numbers * 8);
     f->rise = (int64_t *)(void *)(p + vectors + numbers * 16);
     f->state = p + vectors + numbers * 24;
+    memcpy(f->base, b->lane_base, units * sizeof *f->base);
+    memset(f->state, LANE_UNIFORM | LANE_STALE, units);
     return f;
 }
 
-static void set_lanes(struct lanes *L, uint32_t unit, uint64_t base, int64_t stride, int64_t rise)
+static void put_fills(struct lanes *L)
 {
-    L->base[unit] = base;
-    L->stride[unit] = stride;
-    L->rise[unit] = rise;
-    L->state[unit] = (stride || rise ? LANE_AFFINE : LANE_UNIFORM) | LANE_STALE;
+    const struct lane_code *lc = L->lc;
+    const struct lane_fill *fills = L->block->lane_fills + (size_t)(L->first / WARP) * lc->fill_unit_count;
+    for (uint32_t i = 0; i < lc->fill_unit_count; i++) {
+        uint32_t unit = lc->fill_units[i].unit;
+        L->base[unit] = fills[i].base;
+        L->stride[unit] = fills[i].stride;
+        L->rise[unit] = fills[i].rise;
+        L->state[unit] = fills[i].state;
+        for (uint32_t k = 0; (fills[i].state & LANE_VECTOR) && k < L->lanes; k++)
+            lane_set(L, unit, k, fill_value(L, &L->code->fills[lc->fill_units[i].fill], k));
+    }
 }
 
-/* A slot that is filled by thread, in every class in which it is read. */
-static void fill_lanes(struct lanes *L, const struct fill *f, uint32_t unit)
+static void put_start(struct lanes *L, struct lane_file *f)
 {
-    const struct thread *threads = &L->block->threads[L->first];
-    const uint32_t *dim = L->worker->launch->config->block;
-    switch (f->kind) {
-    case FILL_TID: {
-        bool rows = L->fold < 5, line = dim[0] % WARP == 0 || threads[0].tid[0] + L->lanes <= dim[0];
-        bool same =
-            threads[0].tid[1] == threads[L->lanes - 1].tid[1] && threads[0].tid[2] == threads[L->lanes - 1].tid[2];
-        uint32_t first = threads[0].tid[f->value];
-        if (rows || (f->value == 0 ? line : same))
-            set_lanes(L, unit, first, f->value == 0, f->value == 1 && rows);
-        else
-            for (uint32_t i = 0; i < L->lanes; i++)
-                lane_set(L, unit, i, threads[i].tid[f->value]);
-        break;
-    }
-    case FILL_LANEID:
-        set_lanes(L, unit, 0, 1, (int64_t)1 << L->fold);
-        break;
-    case FILL_WARPID:
-        set_lanes(L, unit, L->first / WARP, 0, 0);
-        break;
-    case FILL_LANEMASK:
-        for (uint32_t i = 0; i < WARP; i++) {
-            uint32_t eq = 1u << i, lt = eq - 1;
-            const uint32_t masks[] = {eq, lt, lt | eq, ~(lt | eq), ~lt};
-            lane_set(L, unit, i, masks[f->value]);
+    const struct block *b = L->block;
+    const struct lane_code *lc = L->lc;
+    if (f->block != b->lane_number) {
+        f->block = b->lane_number;
+        for (uint32_t i = 0; i < lc->block_unit_count; i++) {
+            L->base[lc->block_units[i]] = b->lane_base[lc->block_units[i]];
+            L->state[lc->block_units[i]] = LANE_UNIFORM | LANE_STALE;
         }
-        break;
-    case FILL_LOCAL:
-        set_lanes(L, unit, (uint64_t)f->addend, 0, 0);
-        break;
-    default:
-        break;
     }
+    for (uint32_t i = 0; i < lc->zero_unit_count; i++) {
+        L->base[lc->zero_units[i]] = 0;
+        L->state[lc->zero_units[i]] = LANE_UNIFORM | LANE_STALE;
+    }
+    put_fills(L);
 }
 
 bool lanes_start(struct lanes *L)
@@ -196,7 +241,7 @@ bool lanes_start(struct lanes *L)
     if (f)
         b->files = f->next;
     else
-        f = make_file(lc->units);
+        f = make_file(b);
     if (!f) {
         launch_stop(L->worker->launch, STATUS_NO_MEMORY);
         return false;
@@ -218,10 +263,7 @@ bool lanes_start(struct lanes *L)
     L->uneven = false;
     L->groups[0] = (struct group){.mask = L->live};
     L->group_count = 1;
-    memcpy(L->base, b->lane_base, lc->units * sizeof *L->base);
-    memset(L->state, LANE_UNIFORM | LANE_STALE, lc->units);
-    for (uint32_t i = 0; i < lc->fill_unit_count; i++)
-        fill_lanes(L, &L->code->fills[lc->fill_units[i].fill], lc->fill_units[i].unit);
+    put_start(L, f);
     if (lc->frames || L->code->local_bytes)
         for (uint32_t i = 0; i < L->lanes; i++)
             if (!thread_prepare(b, &b->threads[L->first + i], L->code)) {

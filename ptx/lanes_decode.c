@@ -619,6 +619,7 @@ void lane_code_free(struct lane_code *lc)
     free(lc->unit_slot);
     free(lc->fill_units);
     free(lc->block_units);
+    free(lc->zero_units);
     free(lc);
 }
 
@@ -642,6 +643,18 @@ static bool find_fills(struct decode *x)
         }
     }
     return lc->fill_units && lc->block_units;
+}
+
+static bool find_zeros(struct decode *x)
+{
+    struct lane_code *lc = x->lc;
+    bool *first = slots_read_first(x->module, x->k);
+    lc->zero_units = calloc(x->k->slot_count + 1u, sizeof *lc->zero_units);
+    for (uint32_t i = 0; first && lc->zero_units && i < x->k->slot_count; i++)
+        if (x->written[i] && first[i])
+            lc->zero_units[lc->zero_unit_count++] = lc->unit[i];
+    free(first);
+    return first && lc->zero_units;
 }
 
 static struct lane_code *decode(const struct ptx_module *m, const struct code *k)
@@ -671,7 +684,7 @@ static struct lane_code *decode(const struct ptx_module *m, const struct code *k
     for (uint32_t i = 0; ok && i < k->slot_count; i++)
         if (x.written[i])
             (void)unit_as_is(&x, i);
-    ok = ok && find_fills(&x);
+    ok = ok && find_fills(&x) && find_zeros(&x);
     ok = ok && (lc->units == 0 || (lc->unit_class && lc->unit_slot));
     for (int c = 0; c < 3; c++)
         free(x.twin[c]);

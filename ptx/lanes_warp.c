@@ -11,6 +11,10 @@
 #include "ptx/counts.h"
 #include "ptx/lanes.h"
 
+#if defined(LANES_HERE) && !defined(__clang__)
+#pragma GCC target("popcnt,bmi") /* nothing here runs where the handlers cannot */
+#endif
+
 enum { LEAST_PATIENCE = 4, LONG_RUN = 1 << 22 };
 
 /* ---- registers ---- */
@@ -498,7 +502,8 @@ static uint32_t choose(struct lanes *L)
 static void resume(struct lanes *L, uint32_t i)
 {
     struct group g = L->groups[i];
-    remove_group(L, i);
+    if (--L->group_count)
+        memmove(&L->groups[i], &L->groups[i + 1], (L->group_count - i) * sizeof *L->groups);
     L->pc = L->start_pc = g.pc;
     L->mask = g.mask;
     L->executed = L->run_mark = g.executed;

@@ -13,4 +13,8 @@ struct operands {
 /* False: there are too many of them. */
 bool insn_operands(const struct ptx_module *m, const struct code *k, const struct insn *in, struct operands *out);
 
+/* By slot: it may be read before it is written. malloc'd; NULL: no memory. Where it would take much to find out, all
+ * may. */
+bool *slots_read_first(const struct ptx_module *m, const struct code *k);
+
 #endif

@@ -16,7 +16,7 @@ static const struct {
 
 const char *bound_name(enum bound_by by)
 {
-    return by == BOUND_MEMORY ? "memory" : "unknown";
+    return by == BOUND_MEMORY ? "memory" : by == BOUND_COMPUTE ? "compute" : "unknown";
 }
 
 double bound_bandwidth(const struct model *m)
@@ -29,6 +29,15 @@ double bound_bandwidth(const struct model *m)
             return devices[i].gigabytes * 1e9;
     /* Two transfers per clock, as CUDA's own deviceQuery reckons. */
     return 2.0 * m->device->memory_clock_khz * 1e3 * m->device->bus_bits / 8;
+}
+
+double bound_operation_rate(const struct model *m)
+{
+    const char *name = m->device ? capture_string(m->capture, m->device->name) : NULL;
+    for (size_t i = 0; name && i < sizeof devices / sizeof *devices; i++)
+        if (fnmatch(devices[i].pattern, name, 0) == 0)
+            return devices[i].tflops * 1e12;
+    return 0;
 }
 
 /* Each allocation that an argument points into, once. */
@@ -53,7 +62,7 @@ static uint64_t reached_bytes(const struct model_live *live, const struct model_
 struct bound *bounds_of(const struct model *m, const struct judgements *js)
 {
     struct bound *all = calloc(m->launch_count + 1, sizeof *all);
-    double bandwidth = bound_bandwidth(m);
+    double bandwidth = bound_bandwidth(m), rate = bound_operation_rate(m);
     struct model_live live;
     model_live_start(&live, m);
     for (size_t i = 0; all && i < m->launch_count; i++) {
@@ -62,10 +71,13 @@ struct bound *bounds_of(const struct model *m, const struct judgements *js)
         model_live_advance(&live, l->seq);
         all[i].counted = j && j->bytes_known;
         all[i].bytes = all[i].counted ? j->bytes_read + j->bytes_written : reached_bytes(&live, l);
-        if (bandwidth <= 0 || !model_launch_ran(l) || !all[i].bytes)
+        all[i].operations = j ? j->counts.operations[JUDGEMENT_OPERATION_F32] : 0;
+        if (bandwidth <= 0 || !model_launch_ran(l))
             continue;
-        all[i].by = BOUND_MEMORY;
-        all[i].ns = (uint64_t)ceil((double)all[i].bytes / bandwidth * 1e9);
+        uint64_t memory = (uint64_t)ceil((double)all[i].bytes / bandwidth * 1e9);
+        uint64_t compute = rate > 0 ? (uint64_t)ceil((double)all[i].operations / rate * 1e9) : 0;
+        all[i].ns = memory > compute ? memory : compute;
+        all[i].by = !all[i].ns ? BOUND_UNKNOWN : memory >= compute ? BOUND_MEMORY : BOUND_COMPUTE;
     }
     model_live_end(&live);
     return all;

@@ -1,9 +1,9 @@
 /* bound.h - the least time that a launch can take on its device: the bytes that it has to move over the memory's peak
- * bandwidth.
+ * bandwidth, or its operations over their peak rate, whichever is longer.
  *
  * Bytes are those that the re-execution read and wrote, each once; of launches that were not re-executed, the sizes of
- * the allocations that their arguments point into. Floating-point operations are not counted yet, so memory is the only
- * bound.
+ * the allocations that their arguments point into. Operations are counted by the re-execution only, and only those of
+ * single precision have a peak here (devices.def): others can make a launch slower than its bound, never faster.
  */
 #ifndef ANALYZER_BOUND_H
 #define ANALYZER_BOUND_H
@@ -11,18 +11,21 @@
 #include "analyzer/judgement.h"
 #include "analyzer/model.h"
 
-enum bound_by { BOUND_UNKNOWN, BOUND_MEMORY };
+enum bound_by { BOUND_UNKNOWN, BOUND_MEMORY, BOUND_COMPUTE };
 struct bound {
     enum bound_by by;
     uint64_t ns; /* 0 when unknown */
     uint64_t bytes;
-    bool counted; /* bytes come from the re-execution */
+    bool counted;        /* bytes come from the re-execution */
+    uint64_t operations; /* of single precision; 0: none, or not counted */
 };
 
 const char *bound_name(enum bound_by by);
 /* Peak bytes per second of the capture's device, from devices.def, else from its memory clock and bus width; 0:
  * unknown. */
 double bound_bandwidth(const struct model *model);
+/* Peak operations of single precision per second, fma two, without tensor cores; 0: unknown. */
+double bound_operation_rate(const struct model *model);
 /* One per launch, in order; free with free(). NULL when memory runs out. */
 struct bound *bounds_of(const struct model *model, const struct judgements *judgements);
 

@@ -87,6 +87,7 @@ static bool list_json(const struct session *s, struct selection *selection)
             cJSON_AddStringToObject(json, "bound_by", bound_name(bounds[i].by));
             cJSON_AddNumberToObject(json, "bytes_moved", (double)bounds[i].bytes);
             cJSON_AddBoolToObject(json, "bytes_counted", bounds[i].counted);
+            cJSON_AddNumberToObject(json, "operations", (double)bounds[i].operations);
         }
         cJSON_AddStringToObject(json, "verdict", verdict_text(s, l));
         cJSON_AddItemToArray(array, json);

@@ -12,17 +12,11 @@ static void show_progress(void *context, size_t done, size_t of)
     fprintf(stderr, "\rlaunch %zu of %zu%s", done, of, done == of ? "\n" : "");
 }
 
-static uint32_t default_jobs(void)
-{
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
-    return n < 1 ? 1 : n > 256 ? 256 : (uint32_t)n;
-}
-
 static enum status judge(struct session *s, const struct options *options, struct selection *selection,
                          struct diag *diag)
 {
     struct verify_options how = {
-        .workers = options->jobs ? (uint32_t)(options->jobs > 256 ? 256 : options->jobs) : default_jobs(),
+        .workers = options_jobs(options),
         .instruction_limit = options->budget * 1000000,
         .progress = isatty(STDERR_FILENO) ? show_progress : NULL,
     };

@@ -1,6 +1,7 @@
 #include "analyzer/judgement.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 const char *judgement_fault_kind_name(enum judgement_fault_kind kind)
 {
@@ -30,6 +31,26 @@ const char *judgement_number_kind_name(enum judgement_number_kind kind)
 #undef X
     };
     return kind < JUDGEMENT_NUMBER_KINDS ? names[kind] : "?";
+}
+
+const char *judgement_operation_name(enum judgement_operation type)
+{
+    static const char *const names[] = {
+#define X(name, text) text,
+        JUDGEMENT_OPERATIONS(X)
+#undef X
+    };
+    return type < JUDGEMENT_OPERATION_TYPES ? names[type] : "?";
+}
+
+const char *judgement_pattern_kind_name(enum judgement_pattern_kind kind)
+{
+    static const char *const names[] = {
+#define X(name, text) text,
+        JUDGEMENT_PATTERNS(X)
+#undef X
+    };
+    return kind < JUDGEMENT_PATTERN_KINDS ? names[kind] : "?";
 }
 
 struct judgement *judgements_find(const struct judgements *js, size_t launch)
@@ -64,6 +85,16 @@ bool judgements_merge(struct judgements *to, struct judgements *from)
     return all != NULL;
 }
 
+struct judgement_access judgement_access_copy(const struct judgement_access *from)
+{
+    struct judgement_access to = *from;
+    for (size_t i = 0; i < to.frame_count; i++) {
+        to.frames[i].file = from->frames[i].file ? strdup(from->frames[i].file) : NULL;
+        to.frames[i].function = from->frames[i].function ? strdup(from->frames[i].function) : NULL;
+    }
+    return to;
+}
+
 void judgement_access_clear(struct judgement_access *a)
 {
     for (size_t i = 0; i < a->frame_count; i++) {
@@ -85,6 +116,9 @@ void judgement_clear(struct judgement *j)
     for (size_t i = 0; i < j->number_count; i++)
         judgement_access_clear(&j->numbers[i].access);
     free(j->numbers);
+    for (size_t i = 0; i < j->counts.pattern_count; i++)
+        judgement_access_clear(&j->counts.patterns[i].access);
+    free(j->counts.patterns);
     free(j->numbers_reason);
     free(j->reason);
     free(j->detail);

@@ -104,6 +104,57 @@ struct judgement_number {
     size_t finding;
 };
 
+/* Floating-point operations by type, as the executor counts them (enum ptx_flop_type, in this order). */
+#define JUDGEMENT_OPERATIONS(X)                                                                                        \
+    X(F16, "f16")                                                                                                      \
+    X(BF16, "bf16")                                                                                                    \
+    X(F32, "f32")                                                                                                      \
+    X(F64, "f64")                                                                                                      \
+    X(TENSOR_F8, "tensor-f8")                                                                                          \
+    X(TENSOR_F16, "tensor-f16")                                                                                        \
+    X(TENSOR_BF16, "tensor-bf16")                                                                                      \
+    X(TENSOR_TF32, "tensor-tf32")                                                                                      \
+    X(TENSOR_F64, "tensor-f64")                                                                                        \
+    X(TENSOR_INTEGER, "tensor-integer")
+enum judgement_operation {
+#define X(name, text) JUDGEMENT_OPERATION_##name,
+    JUDGEMENT_OPERATIONS(X)
+#undef X
+        JUDGEMENT_OPERATION_TYPES
+};
+
+/* A source line that makes the device do more than its accesses need. */
+#define JUDGEMENT_PATTERNS(X)                                                                                          \
+    X(SECTORS, "sectors")               /* of global memory: more than the bytes need, side by side */                 \
+    X(BANK_CONFLICTS, "bank-conflicts") /* passes of shared memory: more than without conflicts */                     \
+    X(SAME_ADDRESS, "same-address")     /* atomics of a warp on one address, one after the other */                    \
+    X(DIVERGENCE, "divergence")         /* branches whose lanes go different ways */
+enum judgement_pattern_kind {
+#define X(name, text) JUDGEMENT_PATTERN_##name,
+    JUDGEMENT_PATTERNS(X)
+#undef X
+        JUDGEMENT_PATTERN_KINDS
+};
+struct judgement_pattern {
+    enum judgement_pattern_kind kind;
+    struct judgement_access access; /* only its place */
+    uint64_t requests;              /* of warps; DIVERGENCE: branches */
+    uint64_t actual, ideal;         /* summed over them; DIVERGENCE: divergent ones, and 0 */
+};
+
+/* What the launch does, counted in a run of its own (docs/counts.md). */
+struct judgement_counts {
+    bool known;
+    uint64_t operations[JUDGEMENT_OPERATION_TYPES];
+    uint64_t threads, alone;      /* thread instructions; of them, executed outside of warps in lock-step */
+    uint64_t warps, warp_threads; /* warp instructions, and the lanes that executed them */
+    uint64_t requests, sectors, ideal_sectors;              /* of global memory */
+    uint64_t shared_requests, wavefronts, ideal_wavefronts; /* of shared memory */
+    uint64_t branches, divergent;
+    struct judgement_pattern *patterns; /* owned; the worst of each kind, if any is bad enough to be told */
+    size_t pattern_count;
+};
+
 struct judgement {
     size_t launch; /* number */
     enum judgement_verdict verdict;
@@ -121,6 +172,7 @@ struct judgement {
     char *numbers_reason; /* owned; coverage word when not checked, may be NULL: not looked at */
     struct judgement_number *numbers;
     size_t number_count;
+    struct judgement_counts counts;
 };
 
 struct judgements {
@@ -131,12 +183,15 @@ struct judgements {
 const char *judgement_fault_kind_name(enum judgement_fault_kind kind);
 const char *judgement_difference_kind_name(enum judgement_difference_kind kind);
 const char *judgement_number_kind_name(enum judgement_number_kind kind);
+const char *judgement_operation_name(enum judgement_operation type);
+const char *judgement_pattern_kind_name(enum judgement_pattern_kind kind);
 /* NULL when the launch was not looked at. */
 struct judgement *judgements_find(const struct judgements *judgements, size_t launch);
 /* Moves into `to` what `from` has and `to` has not, in order; empties `from`. False: no memory, `to` is as it was. */
 bool judgements_merge(struct judgements *to, struct judgements *from);
 void judgement_clear(struct judgement *judgement);
-void judgement_access_clear(struct judgement_access *access); /* frees its strings */
+struct judgement_access judgement_access_copy(const struct judgement_access *access); /* with strings of its own */
+void judgement_access_clear(struct judgement_access *access);                         /* frees its strings */
 void judgements_free(struct judgements *judgements);
 
 #endif

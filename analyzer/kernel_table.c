@@ -28,6 +28,8 @@ static void add_up(struct kernel_row *to, const struct kernel_row *from)
     to->wait_ns += from->wait_ns;
     to->bounded += from->bounded;
     to->bound_ns += from->bound_ns;
+    to->memory_ns += from->memory_ns;
+    to->compute_ns += from->compute_ns;
 }
 
 struct kernel_table kernel_table_of(const struct model *m, const struct judgements *js)
@@ -49,6 +51,7 @@ struct kernel_table kernel_table_of(const struct model *m, const struct judgemen
         if (bounds && bounds[i].by != BOUND_UNKNOWN) {
             one.bounded = 1;
             one.bound_ns = bounds[i].ns;
+            *(bounds[i].by == BOUND_MEMORY ? &one.memory_ns : &one.compute_ns) = bounds[i].ns;
         }
         add_up(&t.rows[l->kernel - m->kernels], &one);
     }

@@ -8,8 +8,9 @@ struct kernel_row {
     const struct model_kernel *kernel; /* one of the kernels with that name */
     size_t launches, timed;            /* timed: with a device time */
     uint64_t launch_ns, device_ns, wait_ns;
-    size_t bounded;    /* launches with a known bound */
-    uint64_t bound_ns; /* summed over them */
+    size_t bounded;                 /* launches with a known bound */
+    uint64_t bound_ns;              /* summed over them */
+    uint64_t memory_ns, compute_ns; /* of it: those that memory, or operations, bind */
 };
 struct kernel_table {
     struct kernel_row *rows; /* owned, free with free() */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/diag.h"
 
@@ -113,6 +114,12 @@ enum status options_parse(const char *command, int argc, char **argv, struct opt
             return status;
     }
     return STATUS_OK;
+}
+
+uint32_t options_jobs(const struct options *options)
+{
+    long n = options->jobs ? (long)(options->jobs < 256 ? options->jobs : 256) : sysconf(_SC_NPROCESSORS_ONLN);
+    return n < 1 ? 1 : n > 256 ? 256 : (uint32_t)n;
 }
 
 void options_print(const char *command)

@@ -22,6 +22,8 @@ struct options {
 /* Reads argv[2..]; argv[1] is the command. Strings point into argv. STATUS_BAD_INPUT with *diag->text when something is
  * wrong. */
 enum status options_parse(const char *command, int argc, char **argv, struct options *out, struct diag *diag);
+/* --jobs, or as many as there are processors; 1 to 256. */
+uint32_t options_jobs(const struct options *options);
 /* The option lines of `command`, for --help; to standard output. */
 void options_print(const char *command);
 

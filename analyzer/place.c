@@ -14,6 +14,14 @@ const struct judgement_frame *place_frame(const struct judgement_access *a)
     return a->frame_count && a->frames[0].file && a->frames[0].line ? &a->frames[0] : NULL;
 }
 
+bool place_equal(const struct judgement_access *a, const struct judgement_access *b)
+{
+    const struct judgement_frame *x = place_frame(a), *y = place_frame(b);
+    if (!x || !y)
+        return !x && !y && a->ptx_line == b->ptx_line;
+    return x->line == y->line && strcmp(x->file, y->file) == 0;
+}
+
 void place_thread(const struct judgement_access *a, char out[PLACE_THREAD_BYTES])
 {
     char block[40], thread[40];

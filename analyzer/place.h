@@ -9,6 +9,8 @@ enum { PLACE_THREAD_BYTES = 96, PLACE_TEXT_BYTES = 160, PLACE_ALLOCATION_BYTES =
 /* The innermost frame of the program's own source; an atomic's or an intrinsic's header is not where the mistake is.
  * NULL: no line is known. */
 const struct judgement_frame *place_frame(const struct judgement_access *access);
+/* Of one source line, or, where none is known, of one PTX line. */
+bool place_equal(const struct judgement_access *a, const struct judgement_access *b);
 /* "block 7 thread 96" */
 void place_thread(const struct judgement_access *access, char out[PLACE_THREAD_BYTES]);
 /* "block.cu:88 (PTX line 311)" */

@@ -9,6 +9,8 @@
 #include "analyzer/coverage.h"
 #include "analyzer/hints.h"
 #include "analyzer/kernel_table.h"
+#include "analyzer/pattern.h"
+#include "analyzer/place.h"
 
 static void add_u64(cJSON *to, const char *name, uint64_t value)
 {
@@ -150,11 +152,42 @@ static void add_kernels(cJSON *root, const struct session *s)
         add_u64(json, "wait_ns", r->wait_ns);
         bool bounded = r->bounded == r->launches;
         add_u64(json, "bound_ns", bounded ? r->bound_ns : 0);
-        cJSON_AddStringToObject(json, "bound_by", bound_name(bounded ? BOUND_MEMORY : BOUND_UNKNOWN));
+        cJSON_AddStringToObject(json, "bound_by",
+                                bound_name(!bounded                        ? BOUND_UNKNOWN
+                                           : r->memory_ns >= r->compute_ns ? BOUND_MEMORY
+                                                                           : BOUND_COMPUTE));
         add_u64(json, "timed_launches", r->timed);
         cJSON_AddItemToArray(array, json);
     }
     free(k.rows);
+}
+
+static void add_patterns(cJSON *root, const struct session *s)
+{
+    struct patterns all = patterns_of(s->model, &s->judgements);
+    cJSON *array = cJSON_AddArrayToObject(root, "patterns");
+    for (size_t i = 0; i < all.count; i++) {
+        const struct pattern *p = &all.items[i];
+        const struct judgement_frame *frame = place_frame(p->place);
+        char text[PATTERN_TEXT];
+        cJSON *json = cJSON_CreateObject();
+        pattern_text(p, text);
+        cJSON_AddStringToObject(json, "kind", judgement_pattern_kind_name(p->kind));
+        cJSON_AddStringToObject(json, "kernel", p->kernel->name);
+        if (frame)
+            cJSON_AddStringToObject(json, "file", frame->file);
+        if (frame)
+            cJSON_AddNumberToObject(json, "line", frame->line);
+        cJSON_AddNumberToObject(json, "ptx_line", p->place->ptx_line);
+        add_u64(json, "launch", p->launch);
+        add_u64(json, "launches", p->launches);
+        add_u64(json, "requests", p->requests);
+        add_u64(json, "actual", p->actual);
+        add_u64(json, "ideal", p->ideal);
+        cJSON_AddStringToObject(json, "text", text);
+        cJSON_AddItemToArray(array, json);
+    }
+    free(all.items);
 }
 
 /* `strategy`: by which one the launches were checked, NULL: goes without saying. */
@@ -241,6 +274,7 @@ bool report_json(FILE *out, struct session *s)
     add_coverage(root, s);
     add_overhead(root, s);
     cJSON_AddItemToObject(root, "notes", notes);
+    add_patterns(root, s);
     hints_each(s, add_hint, cJSON_AddArrayToObject(root, "hints"));
     add_health(root, s);
     char *text = cJSON_Print(root);

@@ -8,10 +8,12 @@
 #include "analyzer/hints.h"
 #include "analyzer/kernel_table.h"
 #include "analyzer/name.h"
+#include "analyzer/pattern.h"
+#include "analyzer/place.h"
 #include "analyzer/text.h"
 #include "common/buf.h"
 
-enum { SHOWN_KERNELS = 20, SHOWN_REJECTS = 3 };
+enum { SHOWN_KERNELS = 20, SHOWN_REJECTS = 3, SHOWN_PATTERNS = 8 };
 
 char *report_headline(const struct session *s, const struct finding *f)
 {
@@ -143,6 +145,28 @@ static void print_kernels(FILE *out, struct session *s, struct report_style styl
     free(k.rows);
 }
 
+static void print_patterns(FILE *out, const struct session *s, struct report_style style)
+{
+    struct patterns all = patterns_of(s->model, &s->judgements);
+    size_t shown = style.verbose || all.count <= SHOWN_PATTERNS ? all.count : SHOWN_PATTERNS;
+    if (all.count)
+        fputs("What makes kernels slow, counted by re-execution:\n", out);
+    for (size_t i = 0; i < shown; i++) {
+        const struct pattern *p = &all.items[i];
+        char text[PATTERN_TEXT], place[PLACE_TEXT_BYTES], line[PATTERN_TEXT + PLACE_TEXT_BYTES + 120];
+        pattern_text(p, text);
+        place_text(p->place, place);
+        snprintf(line, sizeof line, "%.60s, %s: %s (launch %zu%s)", p->kernel->name, place, text, p->launch,
+                 p->launches > 1 ? " and others" : "");
+        text_fold(out, "  ", 4, line);
+    }
+    if (shown < all.count)
+        fprintf(out, "  and %zu more (-v)\n", all.count - shown);
+    if (all.count)
+        fprintf(out, "  next: ops-debug counts --kernel '%s' %s\n\n", all.items[0].kernel->name, s->capture->path);
+    free(all.items);
+}
+
 static void print_verdict(FILE *out, struct session *s, const char *title, const char *name,
                           const struct coverage_verdict *v, size_t launches)
 {
@@ -262,6 +286,8 @@ void report_text(FILE *out, struct session *s, struct report_style style)
     print_conclusion(out, s, style);
     if (!style.brief)
         print_kernels(out, s, style);
+    if (!style.brief)
+        print_patterns(out, s, style);
     print_coverage(out, s);
     if (!style.brief)
         print_cost(out, s);

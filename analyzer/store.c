@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,6 +121,47 @@ static cJSON *number_json(const struct judgement_number *n)
     return json;
 }
 
+/* ---- counts ---- */
+
+/* Its plain numbers, in both directions. */
+static const struct {
+    const char *name;
+    size_t at;
+} count_fields[] = {
+#define FIELD(name)                                                                                                    \
+    {                                                                                                                  \
+#name, offsetof(struct judgement_counts, name)                                                                 \
+    }
+    FIELD(threads),  FIELD(alone),         FIELD(warps),           FIELD(warp_threads), FIELD(requests),
+    FIELD(sectors),  FIELD(ideal_sectors), FIELD(shared_requests), FIELD(wavefronts),   FIELD(ideal_wavefronts),
+    FIELD(branches), FIELD(divergent),
+#undef FIELD
+};
+enum { COUNT_FIELDS = sizeof count_fields / sizeof *count_fields };
+
+static cJSON *counts_json(const struct judgement_counts *c)
+{
+    cJSON *json = cJSON_CreateObject();
+    for (size_t i = 0; i < COUNT_FIELDS; i++)
+        add_u64(json, count_fields[i].name, *(const uint64_t *)((const char *)c + count_fields[i].at));
+    cJSON *operations = cJSON_AddObjectToObject(json, "operations");
+    for (unsigned i = 0; i < JUDGEMENT_OPERATION_TYPES; i++)
+        if (c->operations[i])
+            add_u64(operations, judgement_operation_name(i), c->operations[i]);
+    cJSON *patterns = cJSON_AddArrayToObject(json, "patterns");
+    for (size_t i = 0; i < c->pattern_count; i++) {
+        const struct judgement_pattern *p = &c->patterns[i];
+        cJSON *item = cJSON_CreateObject();
+        cJSON_AddStringToObject(item, "kind", judgement_pattern_kind_name(p->kind));
+        cJSON_AddItemToObject(item, "access", access_json(&p->access));
+        add_u64(item, "requests", p->requests);
+        add_u64(item, "actual", p->actual);
+        add_u64(item, "ideal", p->ideal);
+        cJSON_AddItemToArray(patterns, item);
+    }
+    return json;
+}
+
 static cJSON *judgement_json(const struct judgement *j)
 {
     cJSON *json = cJSON_CreateObject();
@@ -139,6 +181,8 @@ static cJSON *judgement_json(const struct judgement *j)
         for (size_t i = 0; i < j->fault_count; i++)
             cJSON_AddItemToArray(faults, fault_json(&j->faults[i]));
     }
+    if (j->counts.known)
+        cJSON_AddItemToObject(json, "counts", counts_json(&j->counts));
     cJSON_AddBoolToObject(json, "numbers_checked", j->numbers_checked);
     if (j->numbers_reason)
         cJSON_AddStringToObject(json, "numbers_reason", j->numbers_reason);
@@ -344,6 +388,40 @@ static bool read_number(const cJSON *from, struct judgement_number *n)
     return known;
 }
 
+static bool read_pattern(const cJSON *from, struct judgement_pattern *p)
+{
+    char *kind = text_of(from, "kind");
+    unsigned k = 0;
+    while (kind && k < JUDGEMENT_PATTERN_KINDS && strcmp(kind, judgement_pattern_kind_name(k)) != 0)
+        k++;
+    bool known = kind && k < JUDGEMENT_PATTERN_KINDS;
+    free(kind);
+    *p = (struct judgement_pattern){
+        .kind = k,
+        .requests = number64(from, "requests"),
+        .actual = number64(from, "actual"),
+        .ideal = number64(from, "ideal"),
+    };
+    read_access(cJSON_GetObjectItemCaseSensitive(from, "access"), &p->access);
+    return known;
+}
+
+static bool read_counts(const cJSON *from, struct judgement_counts *c)
+{
+    const cJSON *item, *operations = cJSON_GetObjectItemCaseSensitive(from, "operations"),
+                       *patterns = cJSON_GetObjectItemCaseSensitive(from, "patterns");
+    c->known = cJSON_IsObject(from);
+    for (size_t i = 0; i < COUNT_FIELDS; i++)
+        *(uint64_t *)((char *)c + count_fields[i].at) = number64(from, count_fields[i].name);
+    for (unsigned i = 0; i < JUDGEMENT_OPERATION_TYPES; i++)
+        c->operations[i] = number64(operations, judgement_operation_name(i));
+    c->patterns = calloc((size_t)cJSON_GetArraySize(patterns) + 1, sizeof *c->patterns);
+    if (!c->patterns)
+        return false;
+    cJSON_ArrayForEach(item, patterns) if (!read_pattern(item, &c->patterns[c->pattern_count++])) return false;
+    return true;
+}
+
 static bool read_judgement(const cJSON *from, struct judgement *j)
 {
     const cJSON *item;
@@ -364,6 +442,8 @@ static bool read_judgement(const cJSON *from, struct judgement *j)
     j->numbers_checked = truth(from, "numbers_checked");
     j->numbers_reason = text_of(from, "numbers_reason");
     if (!j->faults || !j->differences || !j->numbers || j->launch == 0)
+        return false;
+    if (!read_counts(cJSON_GetObjectItemCaseSensitive(from, "counts"), &j->counts))
         return false;
     cJSON_ArrayForEach(item, numbers) if (!read_number(item, &j->numbers[j->number_count++])) return false;
     cJSON_ArrayForEach(item, faults) if (!read_fault(item, &j->faults[j->fault_count++])) return false;

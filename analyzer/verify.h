@@ -78,6 +78,14 @@ void verify_judge(struct verify *v, const struct model_launch *launch, struct ju
  * why not. Free *memory and *result in any case. */
 bool verify_execute(struct verify *v, const struct model_launch *launch, struct reference_launch *run,
                     struct verify_memory *memory, struct reference_result *result, struct judgement *j);
+/* The same with counts instead of checks (docs/counts.md): result->profile is what was counted. `layout`: NULL, or
+ * where an earlier run found that the memory has to lie. */
+bool verify_profile(struct verify *v, const struct model_launch *launch, const enum reference_layout *layout,
+                    struct reference_launch *run, struct verify_memory *memory, struct reference_result *result,
+                    struct judgement *j);
+/* Counts what the launch does and fills the counts of *j; they stay unknown when that cannot be. */
+void verify_counts(struct verify *v, const struct model_launch *launch, const struct reference_launch *like,
+                   struct judgement *j);
 /* Sets verdict NOT with a copy of the detail. Returns false, so that a step can end with it. */
 bool verify_not(struct judgement *j, const char *reason, const char *detail);
 /* Appends the faults of a run, with sources and in the program's terms. */

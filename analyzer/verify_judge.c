@@ -99,26 +99,49 @@ bool verify_make_memory(struct verify *v, const struct model_launch *l, bool eve
     return !status || verify_not(j, status == STATUS_LIMIT ? "budget" : "no-memory", diag.text);
 }
 
+static bool run_in(struct verify *v, const struct model_launch *l, const struct reference_module *module,
+                   enum reference_layout layout, bool profile, struct reference_launch *run,
+                   struct verify_memory *memory, struct reference_result *result, struct judgement *j)
+{
+    if (!verify_make_memory(v, l, layout == REFERENCE_AS_LAUNCHED, memory, j))
+        return false;
+    verify_fill_launch(v, l, module, memory, run);
+    run->layout = layout;
+    run->profile = profile;
+    reference_run(run, result);
+    return true;
+}
+
 /* Isolated first. A kernel that follows pointers out of memory runs with everything where it was. */
-bool verify_execute(struct verify *v, const struct model_launch *l, struct reference_launch *run,
-                    struct verify_memory *memory, struct reference_result *result, struct judgement *j)
+static bool execute(struct verify *v, const struct model_launch *l, const enum reference_layout *layout, bool profile,
+                    struct reference_launch *run, struct verify_memory *memory, struct reference_result *result,
+                    struct judgement *j)
 {
     const struct reference_module *module = NULL;
     *result = (struct reference_result){0};
-    if (!can_run(v, l, &module, j) || !verify_make_memory(v, l, false, memory, j))
+    if (!can_run(v, l, &module, j) ||
+        !run_in(v, l, module, layout ? *layout : REFERENCE_ISOLATED, profile, run, memory, result, j))
         return false;
-    verify_fill_launch(v, l, module, memory, run);
-    reference_run(run, result);
-    if (result->foreign) {
+    if (result->foreign && !layout) {
         reference_result_free(result);
-        if (!verify_make_memory(v, l, true, memory, j))
+        if (!run_in(v, l, module, REFERENCE_AS_LAUNCHED, profile, run, memory, result, j))
             return false;
-        verify_fill_launch(v, l, module, memory, run);
-        run->layout = REFERENCE_AS_LAUNCHED;
-        reference_run(run, result);
     }
     j->instructions = result->instructions;
     return true;
+}
+
+bool verify_execute(struct verify *v, const struct model_launch *l, struct reference_launch *run,
+                    struct verify_memory *memory, struct reference_result *result, struct judgement *j)
+{
+    return execute(v, l, NULL, false, run, memory, result, j);
+}
+
+bool verify_profile(struct verify *v, const struct model_launch *l, const enum reference_layout *layout,
+                    struct reference_launch *run, struct verify_memory *memory, struct reference_result *result,
+                    struct judgement *j)
+{
+    return execute(v, l, layout, true, run, memory, result, j);
 }
 
 static void drop_uninitialised(struct reference_result *result)
@@ -211,6 +234,7 @@ void verify_judge(struct verify *v, const struct model_launch *l, struct judgeme
             if (garbage == VERIFY_GARBAGE_HARMLESS) {
                 verify_outputs(v, l, module, &run, memory, j);
                 verify_numbers(v, l, &run, j);
+                verify_counts(v, l, &run, j);
             } else {
                 j->numbers_reason = strdup("unwritten-inputs");
             }

@@ -263,7 +263,7 @@ bool counts_finish(const struct count_table *t, struct counter *const *counters,
         p->instructions = malloc((t->count + 1u) * sizeof *p->instructions);
     if (!p || !p->instructions || !scratch) {
         free(scratch);
-        counts_free(p);
+        ptx_profile_free(p);
         return false;
     }
     for (uint32_t i = 0; i < t->count; i++)
@@ -278,7 +278,7 @@ bool counts_finish(const struct count_table *t, struct counter *const *counters,
     return true;
 }
 
-void counts_free(struct ptx_profile *p)
+void ptx_profile_free(struct ptx_profile *p)
 {
     if (p)
         free(p->instructions);

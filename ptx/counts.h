@@ -113,7 +113,6 @@ static inline void counter_run(struct counter *c, uint32_t from, uint32_t to, ui
 /* The counts of all workers, which are changed, as the launch's result. False: no memory. */
 bool counts_finish(const struct count_table *t, struct counter *const *counters, uint32_t count,
                    struct ptx_profile **out);
-void counts_free(struct ptx_profile *p); /* NULL is fine */
 
 /* ---- counts_access.c ---- */
 /* What the slots of a site have in each lane: its own, its other one (the other address of a copy, or the stride of a

@@ -573,6 +573,6 @@ void ptx_result_free(struct ptx_result *result)
 {
     free(result->faults);
     free(result->events);
-    counts_free(result->profile);
+    ptx_profile_free(result->profile);
     memset(result, 0, sizeof *result);
 }

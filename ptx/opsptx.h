@@ -504,6 +504,7 @@ struct ptx_result {
  * names is STATUS_NOT_SUPPORTED with that message. */
 enum status ptx_run(const struct ptx_launch *launch, struct ptx_result *result, struct diag *diag);
 void ptx_result_free(struct ptx_result *result);
+void ptx_profile_free(struct ptx_profile *profile); /* of one that was taken out of a result; NULL is fine */
 
 const char *ptx_fault_kind_name(enum ptx_fault_kind kind);
 

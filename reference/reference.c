@@ -116,7 +116,8 @@ void reference_run(const struct reference_launch *launch, struct reference_resul
             .variables = layout.variables,
             .memory = &memory,
             .cooperative = launch->cooperative,
-            .checked = !launch->shadow && !launch->rounding_seed,
+            .checked = !launch->shadow && !launch->rounding_seed && !launch->profile,
+            .profile = launch->profile,
             .rounding_seed = launch->rounding_seed,
             .shadow = launch->shadow,
             .perturbation = launch->perturbation,
@@ -136,8 +137,10 @@ void reference_run(const struct reference_launch *launch, struct reference_resul
         result->unknown_read = layout_own_read(&layout);
         result->events = ran.events;
         result->event_count = ran.event_count;
+        result->profile = ran.profile;
         ran.events = NULL;
         ran.event_count = 0;
+        ran.profile = NULL;
         ptx_result_free(&ran);
     }
     result->reason = reason_of(result->status);
@@ -148,5 +151,6 @@ void reference_result_free(struct reference_result *result)
 {
     free(result->faults);
     free(result->events);
+    ptx_profile_free(result->profile);
     *result = (struct reference_result){0};
 }

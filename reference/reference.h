@@ -92,6 +92,7 @@ struct reference_launch {
     bool shadow;
     uint8_t fill; /* of shared and local memory that nobody wrote */
     uint64_t perturbation;
+    bool profile;           /* counts what it does (docs/counts.md), unchecked, and ends at the first fault */
     uint64_t rounding_seed; /* not 0: rounds by chance, unchecked, and ends at the first fault */
     uint64_t seed;          /* order of blocks, warps and lanes; 0: as numbered */
     uint32_t workers;
@@ -111,7 +112,8 @@ struct reference_result {
     size_t fault_count;
     struct ptx_number_event *events; /* owned; with `shadow` */
     size_t event_count;
-    bool foreign;      /* isolated: an address was used that does not derive from the arguments */
+    struct ptx_profile *profile; /* owned; with `profile`, also after a fault: till then */
+    bool foreign;                /* isolated: an address was used that does not derive from the arguments */
     bool unknown_read; /* a variable without recorded contents was read */
     uint64_t instructions;
     uint64_t tainted_threads; /* with `shadow`: see struct ptx_counts */

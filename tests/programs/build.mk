@@ -30,6 +30,8 @@ $(B)/programs/obj/block/exact_host.o $(B)/programs/obj/ocean/bits_host.o: PROGRA
 $(foreach v,ok $(PROGRAM_FAULTS) gelu,$(eval $(call cuda_program,block,$(v),block.cu,block_host.c exact_host.c)))
 $(foreach v,ok $(PROGRAM_FAULTS) approx,$(eval $(call cuda_program,ocean,$(v),ocean.cu,ocean_host.c bits_host.c)))
 
+$(foreach v,ok strided,$(eval $(call cuda_program,stride,$(v),stride.cu,)))
+
 # $(call driver_program,VARIANT): one program for all variants, which loads the PTX beside it.
 define driver_program
 PROGRAMS += $(B)/programs/driver_$(1)

@@ -33,6 +33,7 @@ $(eval $(call unit_test,ptx_shadow_flags,$(PTX_SHADOW_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_shadow_double,$(PTX_SHADOW_KIT) $(PTX),-lmpfr -lgmp))
 $(eval $(call unit_test,ptx_lanes,$(B)/obj/tests/unit/ptx_random.o $(PTX_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_counts,$(B)/obj/tests/unit/ptx_random.o $(PTX_KIT) $(PTX)))
+$(eval $(call unit_test,ptx_guard,$(B)/obj/tests/unit/ptx_defects.o $(PTX_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_rounding,$(PTX_KIT) $(PTX),-lmpfr -lgmp))
 
 BENCHES += $(B)/bench/bench_ptx
@@ -48,7 +49,6 @@ BENCHES += $(B)/bench/bench_arith
 $(B)/bench/bench_arith: $(B)/obj/bench/bench_arith.o $(PTX)
 	@mkdir -p $(@D)
 	$(call say,LD,$@) $(CC) $(SAN) -o $@ $^ -lm -lpthread
-$(eval $(call unit_test,ptx_fold_random,$(PTX_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_control,$(PTX_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_matrix,$(PTX_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_matrix_kernels,$(PTX_KIT) $(PTX)))

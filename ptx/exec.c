@@ -8,9 +8,9 @@
 #include "ptx/variant.h"
 #include "ptx/exec_runtime.h"
 #include "ptx/exec_shadow.h"
-#include "ptx/lanes.h"
+#include "ptx/guard.h"
 
-enum { MAX_SHARED = 256 * 1024, MAX_WORKERS = 256, MAX_RESIDENT = 4096 };
+enum { MAX_SHARED = 256 * 1024, MAX_WORKERS = 256, MAX_RESIDENT = 4096, GUARD_SLICES = 64, GUARD_TRIES = 3 };
 #define SLICE              UINT64_C(4000000)
 #define MAX_RESIDENT_BYTES (UINT64_C(1) << 30)
 
@@ -167,7 +167,7 @@ static enum status check_config(struct launch *l, struct diag *d)
     l->warp_count = (l->block_threads + WARP - 1) / WARP;
     l->block_count = blocks;
     l->run_count = c->chosen_blocks ? c->chosen_count : blocks;
-    l->checked = c->checked;
+    l->checked = c->checked && !l->guard;
     l->shadow = c->shadow;
     l->rounding = c->rounding_seed != 0;
     if (c->variant && (c->shadow || l->rounding))
@@ -367,7 +367,7 @@ static void run_blocks(struct worker *w)
     } else {
         return;
     }
-    uint32_t running = w->block_count;
+    uint32_t running = w->block_count, slices = 0;
     while (running && !launch_stopped(l)) {
         uint64_t slice = l->config->cooperative ? SLICE / 8 : SLICE << (running < 6 ? running : 6);
         for (uint32_t i = 0; i < w->block_count && !launch_stopped(l); i++) {
@@ -387,6 +387,13 @@ static void run_blocks(struct worker *w)
                 block_run(b, slice);
             }
             running -= b->finished;
+        }
+        if (l->guard) { /* by far the most blocks end sooner; this one waits for others, perhaps */
+            if (more && ++slices > GUARD_SLICES) {
+                guard_doubt(l->guard, "a block that does not end", 0);
+                launch_stop(l, STATUS_FAULT);
+            }
+            continue;
         }
         if (running == w->block_count && more && running < MAX_RESIDENT &&
             running * block_bytes(l) < MAX_RESIDENT_BYTES) {
@@ -427,7 +434,7 @@ static enum status run_workers(struct launch *l)
         count = MAX_WORKERS;
     if (count > l->run_count)
         count = (uint32_t)l->run_count;
-    if (l->checked || l->shadow)
+    if (l->checked || l->shadow || l->guard)
         count = 1; /* findings must not depend on the host's timing */
     if (count == 0)
         count = 1;
@@ -548,24 +555,65 @@ enum status launch_run(struct launch *l, struct diag *diag)
         .address = GRID_WINDOW, .bytes = config->cooperative ? GRID_WORKSPACE : 0, .host = l->grid_workspace};
     if (!make_tables(l) || (config->profile && !(l->counting = count_table_make(l))))
         return STATUS_NO_MEMORY;
-    (void)lanes_launch(l);
+    bool lanes = lanes_launch(l);
+    if (l->guard && !lanes)
+        guard_doubt(l->guard, "a kernel that does not run in lock-step", 0);
+    if (l->guard && (!lanes || !guard_start(l->guard, l)))
+        return STATUS_FAULT;
     status = run_workers(l);
     return status == STATUS_OK ? (enum status)atomic_load(&l->status) : status;
 }
 
-enum status ptx_run(const struct ptx_launch *config, struct ptx_result *result, struct diag *diag)
+/* `guard`: a try of a checked launch in lock-step, or NULL. */
+static enum status run_once(const struct ptx_launch *config, struct guard *guard, struct ptx_result *result,
+                            struct diag *diag)
 {
     memset(result, 0, sizeof *result);
     struct launch *l = launch_new(config, NULL, result);
     if (!l)
         return result->status = STATUS_NO_MEMORY;
+    l->guard = guard;
     enum status status = launch_run(l, diag);
     if (status == STATUS_OK)
         status = grids_run(l, diag);
     if (l->faults && (!fault_table_finish(l->faults, result) || !shadow_launch_finish(l)))
         status = STATUS_NO_MEMORY;
     result->status = status;
+    if (guard) { /* cancelled, or out of time: nothing was found until then */
+        bool sound = !guard->doubt && (status == STATUS_OK || status == STATUS_CANCELLED ||
+                                       (status == STATUS_LIMIT && l->deadline && now() >= l->deadline));
+        result->guarded = sound;
+        guard_end(guard, sound);
+    }
     launch_free(l);
+    return status;
+}
+
+/* A checked launch runs in lock-step first, under guard; when there is the slightest doubt it runs again. */
+enum status ptx_run(const struct ptx_launch *config, struct ptx_result *result, struct diag *diag)
+{
+    struct guard *g = guard_create(config);
+    const char *doubt = g ? NULL : "";
+    uint32_t line = 0;
+    for (int tries = 0; g && tries < GUARD_TRIES; tries++) {
+        enum status status = run_once(config, g, result, diag);
+        if (result->guarded || status == STATUS_BAD_INPUT || status == STATUS_NOT_SUPPORTED) {
+            guard_free(g);
+            return status;
+        }
+        if (!g->doubt)
+            guard_doubt(g, status == STATUS_FAULT ? "a fault" : status == STATUS_LIMIT ? "a limit" : "no memory", 0);
+        doubt = g->doubt;
+        line = g->doubt_line;
+        ptx_result_free(result);
+        if (!g->again)
+            break;
+        g->doubt = NULL;
+    }
+    guard_free(g);
+    enum status status = run_once(config, NULL, result, diag);
+    result->doubt = doubt;
+    result->doubt_line = line;
     return status;
 }
 

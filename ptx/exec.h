@@ -11,6 +11,7 @@
  *     exec_print.c    device printf
  *     exec_heap.c     device malloc
  *     exec_runtime.c  kernels that start kernels, and exec_grids.c when these run
+ *     guard.h         checked launches in lock-step
  */
 #ifndef PTX_EXEC_H
 #define PTX_EXEC_H
@@ -85,6 +86,7 @@ struct barrier {
 };
 
 struct worker;
+struct guard;
 struct lanes;
 struct lane_code;
 struct lane_file;
@@ -147,6 +149,7 @@ struct launch {
     _Atomic uint64_t executed;
     uint64_t deadline; /* nanoseconds of CLOCK_MONOTONIC; 0: none */
     bool checked, multi, fma;
+    struct guard *guard;               /* a guarded run of a checked launch; NULL: none */
     const struct lane_code *lane_code; /* NULL: threads only */
     const struct insn *(*const *lane_handlers[2])(struct lanes *L, const struct insn *in);
     union slot **templates; /* by function, for the launch: all but what depends on block and thread */

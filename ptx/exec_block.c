@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "ptx/exec_rounding.h"
-#include "ptx/lanes.h"
+#include "ptx/guard.h"
 
 enum { TURN = 1 << 15, MAX_DEPTH = 1 << 12, MAX_SLOTS = 1 << 20, MAX_LOCAL = 512 * 1024 };
 
@@ -297,6 +297,8 @@ bool block_start(struct block *b, uint64_t linear)
         }
     if (l->checked)
         check_block_start(b);
+    if (l->guard)
+        guard_block_start(b);
     shadow_block_start(b);
     return true;
 }
@@ -324,6 +326,8 @@ static void release_barrier(struct block *b, uint32_t id)
     b->barriers_open &= ~(1u << id);
     if (b->worker->launch->checked)
         check_barrier(b);
+    if (b->worker->launch->guard)
+        guard_barrier(b->worker->launch->guard);
 }
 
 static bool barrier_complete(const struct block *b, const struct barrier *bar)

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "ptx/arith.h"
-#include "ptx/exec.h"
+#include "ptx/guard.h"
 
 static uint32_t range_number(const struct launch *l, const struct ptx_range *r)
 {
@@ -85,7 +85,7 @@ static enum ptx_fault_kind judge_range(const struct launch *l, const struct ptx_
 {
     if (!r || bytes > r->bytes - (address - r->address))
         return PTX_FAULT_OUT_OF_BOUNDS;
-    if ((l->checked || l->shadow) && (r->flags & PTX_RANGE_FREED))
+    if ((l->checked || l->shadow || l->guard) && (r->flags & PTX_RANGE_FREED))
         return PTX_FAULT_FREED;
     if (write && (r->flags & PTX_RANGE_READ_ONLY))
         return PTX_FAULT_READ_ONLY;
@@ -151,7 +151,8 @@ bool range_cache_fill(struct worker *w, const struct insn *in, uint64_t address,
 {
     uint32_t number;
     const struct ptx_range *r = range_find(w->launch, address, &number);
-    if (judge_range(w->launch, r, address, bytes, write) != PTX_FAULT_NONE)
+    if (judge_range(w->launch, r, address, bytes, write) != PTX_FAULT_NONE ||
+        (w->launch->guard && !guard_admits(w->launch, in, r, number)))
         return false;
     (void)fill_cache(w, in, r, number, bytes);
     return true;
@@ -176,6 +177,8 @@ uint8_t *global_find(struct worker *w, struct block *b, struct thread *t, const 
         fault_report(w, b, t, in, &f);
         return NULL;
     }
+    if (l->guard && !guard_admits(l, in, r, number))
+        return NULL;
     const struct range_cache *c = fill_cache(w, in, r, number, bytes);
     uint64_t offset = address - r->address;
     if (write)

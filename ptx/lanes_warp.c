@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "ptx/counts.h"
-#include "ptx/lanes.h"
+#include "ptx/guard.h"
 
 #if defined(LANES_HERE) && !defined(__clang__)
 #pragma GCC target("popcnt,bmi") /* nothing here runs where the handlers cannot */
@@ -648,6 +648,11 @@ void lanes_to_threads(struct lanes *L)
 {
     struct block *b = L->block;
     const struct lane_code *lc = L->lc;
+    if (L->worker->launch->guard) {
+        guard_doubt(L->worker->launch->guard, "lanes that go on one by one", 0);
+        launch_stop(L->worker->launch, STATUS_FAULT);
+        return;
+    }
     pass_barriers(L);
     if (!b->states)
         start_states(b);

@@ -449,7 +449,7 @@ struct ptx_launch {
     /* Device mode only, without a variant: fills ptx_result.profile. Of grids that kernels start nothing is counted. */
     bool profile;
     uint64_t seed;   /* 0: blocks, warps and lanes in order; else a seeded order, with turns of seeded length */
-    bool one_by_one; /* device mode: one thread at a time, never warps in lock-step: slower, same results; so with a
+    bool one_by_one; /* one thread at a time, never warps in lock-step: slower, same results; so with a
                         seed or a variant */
     /* Only these blocks, in this order: their numbers (x + grid.x * (y + grid.y * z)), each below the grid's count; a
      * block may come more than once. NULL: all. Not with `cooperative`. What the kernel sees (%nctaid ...) is the whole
@@ -490,7 +490,10 @@ struct ptx_result {
     struct ptx_fault
         *faults; /* owned; free with ptx_result_free(); ordered by (ptx_line, kind, range), deterministic */
     size_t fault_count;
-    uint64_t faults_dropped;         /* distinct ones above fault_limit */
+    uint64_t faults_dropped; /* distinct ones above fault_limit */
+    bool guarded;        /* checked mode: it was run in lock-step, and there is nothing to report (docs/guarded.md) */
+    const char *doubt;   /* else, why it was run one thread at a time; "": it cannot be guarded; constant text */
+    uint32_t doubt_line; /* of the PTX; 0: not known */
     struct ptx_number_event *events; /* shadow mode; owned likewise */
     size_t event_count;
     struct ptx_counts counts;

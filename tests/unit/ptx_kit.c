@@ -80,6 +80,108 @@ void kit_variables(struct kit *k)
     }
 }
 
+/* ---- checked launches: what is run in lock-step under guard must be what a thread at a time gives ---- */
+
+struct kept {
+    unsigned char *maps[KIT_BUFFERS][3]; /* memory, written, read */
+};
+
+static void *const *maps_of(const struct ptx_range *r, void *maps[3])
+{
+    maps[0] = r->host;
+    maps[1] = r->written;
+    maps[2] = r->read;
+    return maps;
+}
+
+static size_t map_bytes(const struct ptx_range *r, int map)
+{
+    return map == 0 ? (size_t)r->bytes : (size_t)((r->bytes + 7) / 8);
+}
+
+static void keep(const struct kit *k, struct kept *out)
+{
+    for (size_t i = 0; i < k->memory.range_count; i++) {
+        void *maps[3];
+        (void)maps_of(&k->ranges[i], maps);
+        for (int m = 0; m < 3; m++) {
+            size_t bytes = map_bytes(&k->ranges[i], m);
+            out->maps[i][m] = maps[m] ? malloc(bytes + 1) : NULL;
+            if (maps[m])
+                memcpy(out->maps[i][m], maps[m], bytes);
+        }
+    }
+}
+
+static void put_back(const struct kit *k, struct kept *from)
+{
+    for (size_t i = 0; i < k->memory.range_count; i++) {
+        void *maps[3];
+        (void)maps_of(&k->ranges[i], maps);
+        for (int m = 0; m < 3; m++)
+            if (maps[m])
+                memcpy(maps[m], from->maps[i][m], map_bytes(&k->ranges[i], m));
+    }
+}
+
+static void drop(const struct kit *k, struct kept *kept)
+{
+    for (size_t i = 0; i < k->memory.range_count; i++)
+        for (int m = 0; m < 3; m++)
+            free(kept->maps[i][m]);
+}
+
+bool kit_same_faults(const struct ptx_result *a, const struct ptx_result *b)
+{
+    if (a->fault_count != b->fault_count || a->faults_dropped != b->faults_dropped)
+        return false;
+    for (size_t i = 0; i < a->fault_count; i++) {
+        const struct ptx_fault *x = &a->faults[i], *y = &b->faults[i];
+        if (x->kind != y->kind || x->kernel != y->kernel || x->space != y->space ||
+            memcmp(&x->access, &y->access, sizeof x->access) != 0 ||
+            memcmp(&x->other, &y->other, sizeof x->other) != 0 || x->address != y->address || x->bytes != y->bytes ||
+            x->has_range != y->has_range || x->provenance != y->provenance || x->range_id != y->range_id ||
+            x->offset != y->offset || x->count != y->count || x->same_value != y->same_value ||
+            x->threads != y->threads)
+            return false;
+    }
+    return true;
+}
+
+static enum status run_both(struct kit *k)
+{
+    static const char *const names[] = {"memory", "what was written", "what was read"};
+    struct kept before, after;
+    struct ptx_result exact;
+    keep(k, &before);
+    k->launch.one_by_one = true;
+    enum status status = ptx_run(&k->launch, &exact, &k->diag);
+    k->launch.one_by_one = false;
+    keep(k, &after);
+    put_back(k, &before);
+    k->printed_bytes = 0;
+    k->printed[0] = 0;
+    assert_int_equal(ptx_run(&k->launch, &k->result, &k->diag), status);
+    if (!kit_same_faults(&exact, &k->result))
+        fail_msg("%s: %zu faults one by one, %zu under guard (%s)", k->launch.kernel->name, exact.fault_count,
+                 k->result.fault_count, k->result.guarded ? "sound" : k->result.doubt);
+    for (size_t i = 0; i < k->memory.range_count; i++) {
+        void *maps[3];
+        (void)maps_of(&k->ranges[i], maps);
+        for (int m = 0; m < 3; m++)
+            if (!k->order_matters && maps[m] && memcmp(maps[m], after.maps[i][m], map_bytes(&k->ranges[i], m)) != 0)
+                fail_msg("%s: %s of buffer %zu differs under guard", k->launch.kernel->name, names[m], i);
+    }
+    if (getenv("OPSDEBUG_GUARD_TELL") && !exact.fault_count && !k->result.guarded)
+        print_message("%s: sound, but not guarded: %s, line %u\n", k->launch.kernel->name,
+                      k->result.doubt[0] ? k->result.doubt : "none that can be", k->result.doubt_line);
+    assert_memory_equal(&exact.counts, &k->result.counts, sizeof exact.counts);
+    drop(k, &before);
+    drop(k, &after);
+    ptx_result_free(&exact);
+    return status;
+}
+
 enum status kit_run(struct kit *k, const char *kernel, uint32_t grid, uint32_t block)
 {
     ptx_result_free(&k->result);
@@ -93,6 +195,10 @@ enum status kit_run(struct kit *k, const char *kernel, uint32_t grid, uint32_t b
         k->launch.grid[i] = k->launch.grid[i] ? k->launch.grid[i] : 1;
         k->launch.block[i] = k->launch.block[i] ? k->launch.block[i] : 1;
     }
+    const struct ptx_launch *l = &k->launch;
+    if (l->checked && !l->one_by_one && !l->seed && !l->cancel && !l->progress && !l->instruction_limit &&
+        !l->time_limit_ns)
+        return run_both(k);
     return ptx_run(&k->launch, &k->result, &k->diag);
 }
 

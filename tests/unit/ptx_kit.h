@@ -21,6 +21,7 @@ struct kit {
     uint64_t params[KIT_BUFFERS + 8];
     uint64_t variables[16];
     _Alignas(16) unsigned char variable_memory[4096];
+    bool order_matters; /* what it leaves in memory depends on the order of threads */
     char printed[4096];
     size_t printed_bytes;
 };
@@ -32,7 +33,10 @@ void kit_load_file(struct kit *k, const char *name); /* tests/ptx/NAME */
 uint64_t kit_buffer(struct kit *k, int param, void *host, size_t bytes);
 /* Gives every variable of the module an address and its initial contents (in k->variable_memory). */
 void kit_variables(struct kit *k);
+/* A checked launch is also run a thread at a time, and must give the same. With OPSDEBUG_GUARD_TELL in the environment,
+ * sound ones that were not guarded are named. */
 enum status kit_run(struct kit *k, const char *kernel, uint32_t grid, uint32_t block);
+bool kit_same_faults(const struct ptx_result *a, const struct ptx_result *b);
 void kit_free(struct kit *k);
 char *kit_read_file(const char *name, size_t *bytes); /* tests/ptx/NAME; malloc'd */
 

@@ -91,6 +91,7 @@ struct lanes;
 struct lane_code;
 struct lane_file;
 struct lane_fill;
+struct convoy;
 struct block {
     struct worker *worker;
     uint64_t linear;
@@ -122,6 +123,7 @@ struct block {
     struct race_cell *shared_cells;
     uint16_t epoch, fences;                  /* barriers passed; fences executed by its threads */
     struct ptx_shadow_value *shared_numbers; /* shadow mode: per two bytes; NULL before the first float stored there */
+    struct convoy *convoy;                   /* lanes_convoy.c; NULL: each warp begins by itself */
 };
 
 struct grids;
@@ -176,7 +178,7 @@ struct worker {
     struct texture_cache *textures; /* handles met last; NULL before the first */
     struct ptx_counts counts;
     struct counter *counter; /* counts.h; NULL: no profile is asked for */
-    struct block **blocks; /* resident */
+    struct block **blocks;   /* resident */
     uint32_t block_count, block_capacity;
     pthread_t thread;
 };
@@ -190,7 +192,7 @@ enum stop run_shadow_fma(struct worker *w, struct block *b, struct thread *t);
 enum stop run_stochastic(struct worker *w, struct block *b, struct thread *t);
 enum stop run_stochastic_fma(struct worker *w, struct block *b, struct thread *t);
 enum stop run_counted(struct worker *w, struct block *b, struct thread *t); /* the device's, with a profile */
-enum stop run_step(struct worker *w, struct block *b, struct thread *t); /* one instruction, then STOP_STEP */
+enum stop run_step(struct worker *w, struct block *b, struct thread *t);    /* one instruction, then STOP_STEP */
 
 /* ---- exec_block.c ---- */
 struct block *block_create(struct worker *w);

@@ -628,6 +628,12 @@ static void finish_block(struct block *b)
     b->finished = true;
     c->blocks++;
     c->threads += b->thread_count;
+    uint64_t executed;
+    if (lanes_convoy_ended(b, &executed)) {
+        c->thread_instructions += executed * b->thread_count;
+        c->warp_instructions += executed * b->warp_count;
+        return;
+    }
     for (uint32_t warp = 0; warp < b->warp_count; warp++) {
         uint64_t longest = 0;
         if (b->lanes)
@@ -642,6 +648,10 @@ void block_run(struct block *b, uint64_t budget)
 {
     struct launch *l = b->worker->launch;
     uint64_t spent = 0;
+    if (b->convoy) {
+        lanes_convoy(b, &spent);
+        (void)limits_reached(b->worker, spent);
+    }
     while (b->live && !launch_stopped(l)) {
         bool any = false;
         for (uint32_t k = 0; k < b->warp_count && !launch_stopped(l); k++) {

@@ -6,6 +6,7 @@
  *                       compiled for AVX2 (lanes_v3.c) and AVX-512 (lanes_v4.c), for full and for partial warps
  *     lanes_warp.c      a warp: its groups of lanes, where they part and meet, what is done in threads instead
  *     lanes_block.c     the warps of a block, and what their registers start as
+ *     lanes_convoy.c    a block's first instructions, for all its warps at once
  *
  * A lane register is a number, or one per lane. While every lane holds the same number (UNIFORM), or numbers that grow
  * by the same step from lane to lane and by another from row to row of the block (AFFINE), only that is kept and
@@ -30,7 +31,7 @@ enum { LANE_UNIFORM = 0, LANE_AFFINE = 1, LANE_VECTOR = 2, LANE_STALE = 4 };
 enum { LANE_UNIT = 4 * WARP, NO_UNIT = UINT32_MAX };
 
 /* So many volatile and atomic accesses of a group look like spinning, at first. */
-enum { LANES_SPINNING = 64 };
+enum { LANES_SPINNING = 64, LANES_LONG_RUN = 1 << 20 };
 
 /* Handlers beside those that carry their micro-operation's number. */
 enum lane_op {
@@ -121,6 +122,7 @@ struct lanes {
     uint64_t run, run_mark;
     uint32_t strong;   /* volatile and atomic accesses since it was resumed; run: instructions */
     uint32_t patience; /* `strong` above this: it spins */
+    uint32_t long_run; /* `run` above this: likewise */
     uint32_t pc;       /* where it stopped, and why */
     enum lane_stop reason;
     struct worker *worker;
@@ -164,6 +166,27 @@ void lanes_block_start(struct block *b);
 /* A warp gets registers when it first runs, and gives them back when it ended: the next one finds them in the cache. */
 bool lanes_start(struct lanes *L);
 void lanes_release(struct lanes *L);
+
+/* The warp's register file, if it has none yet. False: no memory. */
+bool lanes_file(struct lanes *L);
+
+/* What a unit that is filled by thread starts as in a warp; LANE_VECTOR: number by number. */
+struct lane_fill {
+    uint64_t base;
+    int64_t stride, rise;
+    uint8_t state;
+};
+
+/* ---- lanes_convoy.c ---- */
+/* b->convoy, or NULL where warps are to begin by themselves. False: no memory. */
+bool lanes_convoy_create(struct block *b);
+void lanes_convoy_destroy(struct block *b);
+/* Once per block, before its warps: does what it can; *spent: instructions of all threads. */
+void lanes_convoy(struct block *b, uint64_t *spent);
+/* The block in hand, or last in hand, ended so: what its lanes executed, each of them. False: its warps went on. */
+bool lanes_convoy_ended(const struct block *b, uint64_t *executed);
+/* The warp takes its registers over, and goes on from there. */
+void lanes_convoy_leave(struct lanes *L);
 
 /* ---- lanes_warp.c ---- */
 /* Runs the warp until it ends, waits or had its turn. True: it did something. */

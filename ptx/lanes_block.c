@@ -15,13 +15,6 @@ struct lane_file {
     uint64_t block; /* number of the block whose facts it holds */
 };
 
-/* What a unit that is filled by thread starts as in a warp; LANE_VECTOR: number by number. */
-struct lane_fill {
-    uint64_t base;
-    int64_t stride, rise;
-    uint8_t state;
-};
-
 bool lanes_launch(struct launch *l)
 {
 #ifdef LANES_HERE
@@ -143,7 +136,7 @@ bool lanes_block_create(struct block *b)
     b->lane_fills = calloc((size_t)b->warp_count * fills + 1, sizeof *b->lane_fills);
     for (uint32_t i = 0; b->lane_fills && i < b->warp_count * fills; i++)
         b->lane_fills[i] = find_fill(&b->lanes[i / fills], &l->lane_code->fill_units[i % fills]);
-    return b->lane_fills != NULL;
+    return b->lane_fills && lanes_convoy_create(b);
 }
 
 void lanes_block_destroy(struct block *b)
@@ -159,6 +152,7 @@ void lanes_block_destroy(struct block *b)
     free(b->lanes);
     free(b->lane_base);
     free(b->lane_fills);
+    lanes_convoy_destroy(b);
 }
 
 void lanes_block_start(struct block *b)
@@ -170,6 +164,9 @@ void lanes_block_start(struct block *b)
     b->states = lc->frames || lc->barriers;
     for (uint32_t i = 0; b->states && i < b->thread_count; i++)
         b->threads[i].state = THREAD_READY;
+    uint64_t executed;
+    if (lanes_convoy_ended(b, &executed))
+        return; /* the warps are as they were */
     for (uint32_t i = 0; i < b->warp_count; i++) {
         struct lanes *L = &b->lanes[i];
         lanes_release(L);
@@ -233,21 +230,29 @@ static void put_start(struct lanes *L, struct lane_file *f)
     put_fills(L);
 }
 
+bool lanes_file(struct lanes *L)
+{
+    struct block *b = L->block;
+    struct lane_file *f = L->registers ? L->registers : b->files;
+    if (f && !L->registers)
+        b->files = f->next;
+    if (!f)
+        f = make_file(b);
+    L->registers = f;
+    if (f)
+        L->file = f->file;
+    return f != NULL;
+}
+
 bool lanes_start(struct lanes *L)
 {
     struct block *b = L->block;
     const struct lane_code *lc = L->lc;
-    struct lane_file *f = b->files;
-    if (f)
-        b->files = f->next;
-    else
-        f = make_file(b);
-    if (!f) {
+    if (!lanes_file(L)) {
         launch_stop(L->worker->launch, STATUS_NO_MEMORY);
         return false;
     }
-    L->registers = f;
-    L->file = f->file;
+    struct lane_file *f = L->registers;
     L->state = f->state;
     L->base = f->base;
     L->stride = f->stride;
@@ -258,12 +263,15 @@ bool lanes_start(struct lanes *L)
     L->mask = 0;
     L->alone = false;
     L->patience = LANES_SPINNING;
+    L->long_run = LANES_LONG_RUN;
     if (L->uneven)
         memset(L->extra, 0, sizeof L->extra);
     L->uneven = false;
     L->groups[0] = (struct group){.mask = L->live};
     L->group_count = 1;
     put_start(L, f);
+    if (b->convoy)
+        lanes_convoy_leave(L);
     if (lc->frames || L->code->local_bytes)
         for (uint32_t i = 0; i < L->lanes; i++)
             if (!thread_prepare(b, &b->threads[L->first + i], L->code)) {

@@ -15,7 +15,7 @@
 #pragma GCC target("popcnt,bmi") /* nothing here runs where the handlers cannot */
 #endif
 
-enum { LEAST_PATIENCE = 4, LONG_RUN = 1 << 22 };
+enum { LEAST_PATIENCE = 4, LEAST_LONG_RUN = 1 << 12 };
 
 /* ---- registers ---- */
 
@@ -227,7 +227,7 @@ const struct insn *lane_skip(struct lanes *L, const struct insn *in, uint32_t ta
 /* In a partial warp, after a jump: who goes on, and up to where. */
 const struct insn *lane_retarget(struct lanes *L, uint32_t target)
 {
-    bool spinning = L->strong > L->patience || L->run > LONG_RUN;
+    bool spinning = L->strong > L->patience || L->run > L->long_run;
     const struct insn *stop = NULL;
     for (uint32_t i = 0; i < L->group_count; i++) {
         const struct group *g = &L->groups[i];
@@ -467,6 +467,7 @@ static void pass_barriers(struct lanes *L)
         remove_group(L, i);
         add_group(L, g.pc + 1, g.mask, g.executed + insn_weight(L->code, g.pc), GROUP_READY);
         L->patience = LANES_SPINNING;
+        L->long_run = LANES_LONG_RUN;
         i = UINT32_MAX; /* once more: the order has changed */
     }
 }
@@ -522,12 +523,14 @@ static void resume(struct lanes *L, uint32_t i)
 /* Back among the groups. */
 static void put_back(struct lanes *L)
 {
-    bool spinning = L->strong > L->patience || L->run > LONG_RUN;
+    bool spinning = L->strong > L->patience || L->run > L->long_run;
     uint32_t mask = L->mask;
     if (!mask)
         return;
     if (L->strong > L->patience && L->group_count && L->patience > LEAST_PATIENCE)
         L->patience /= 2;
+    if (L->run > L->long_run && L->group_count && L->long_run > LEAST_LONG_RUN)
+        L->long_run /= 4;
     L->mask = 0;
     add_group(L, L->pc, mask, L->executed, GROUP_READY);
     for (uint32_t i = 0; i < L->group_count; i++) {

@@ -4,8 +4,8 @@
 #include <string.h>
 #include "tests/unit/ptx_kit.h"
 
-enum { MOST_THREADS = 2048 };
-static uint32_t out[MOST_THREADS];
+enum { MOST_THREADS = 2048, WORDS = 4 * MOST_THREADS };
+static uint32_t out[WORDS], in[WORDS];
 
 /* ---- registers that a warp does not write ---- */
 
@@ -54,10 +54,172 @@ static void test_registers_start_as_zero(void **state)
         assert_int_equal(out[i], i < 96 ? i + 9 : 0);
 }
 
+/* ---- instructions for all warps at once ---- */
+
+struct outcome {
+    uint32_t out[WORDS];
+    struct ptx_counts counts;
+    enum status status;
+    struct ptx_fault fault;
+};
+
+static void run_engine(const char *text, const uint32_t *block, uint32_t n, bool one_by_one, struct outcome *o)
+{
+    struct kit k;
+    for (uint32_t i = 0; i < WORDS; i++) {
+        in[i] = i * 2654435761u;
+        out[i] = ~i;
+    }
+    kit_load(&k, text);
+    kit_buffer(&k, 0, in, sizeof in);
+    kit_buffer(&k, 1, out, sizeof out);
+    k.params[2] = n;
+    memcpy(k.launch.block, block, 3 * sizeof *block);
+    k.launch.one_by_one = one_by_one;
+    memset(o, 0, sizeof *o);
+    o->status = kit_run(&k, "k", 2, block[0]);
+    o->counts = k.result.counts;
+    if (k.result.fault_count)
+        o->fault = k.result.faults[0];
+    memcpy(o->out, out, sizeof out);
+    kit_free(&k);
+}
+
+/* Both engines agree on `body`, given %i, the thread's number in the launch, %x, %y and %n (a parameter), and %in,
+ * %out. */
+static void same_as_one_by_one(const char *body, uint32_t n)
+{
+    static const uint32_t blocks[][3] = {{128, 1, 1}, {256, 2, 1}, {16, 16, 1}, {8, 8, 3},  {4, 32, 1},
+                                         {24, 8, 1},  {48, 2, 1},  {100, 1, 1}, {32, 1, 1}, {64, 2, 2}};
+    static struct outcome a, b;
+    static char text[8192];
+    snprintf(
+        text, sizeof text,
+        ".version 9.0\n.target sm_75\n.address_size 64\n"
+        ".visible .entry k(.param .u64 from, .param .u64 to, .param .u32 last) {\n"
+        ".reg .b32 %%r<9>, %%i, %%x, %%y, %%n, %%v, %%w; .reg .b64 %%d<9>, %%in, %%out; .reg .pred %%p<4>;\n"
+        "ld.param.u64 %%in, [from]; ld.param.u64 %%out, [to]; ld.param.u32 %%n, [last];\n"
+        "mov.u32 %%x, %%tid.x; mov.u32 %%y, %%tid.y; mov.u32 %%r0, %%ntid.x; mad.lo.u32 %%i, %%y, %%r0, %%x;\n"
+        "mov.u32 %%r1, %%ntid.y; mul.lo.u32 %%r0, %%r0, %%r1; mov.u32 %%r1, %%tid.z; mad.lo.u32 %%i, %%r1, %%r0, %%i;\n"
+        "mov.u32 %%r1, %%ntid.z; mul.lo.u32 %%r0, %%r0, %%r1; mov.u32 %%r1, %%ctaid.x; mad.lo.u32 %%i, %%r1, %%r0, "
+        "%%i;\n"
+        "%s\nE: ret; }\n",
+        body);
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
+        run_engine(text, blocks[i], n, true, &a);
+        run_engine(text, blocks[i], n, false, &b);
+        assert_int_equal(a.status, b.status);
+        assert_int_equal(a.fault.kind, b.fault.kind);
+        if (a.status != STATUS_OK) {
+            assert_int_equal(a.fault.access.ptx_line, b.fault.access.ptx_line);
+            assert_memory_equal(a.fault.access.thread, b.fault.access.thread, sizeof a.fault.access.thread);
+            assert_memory_equal(a.fault.access.block, b.fault.access.block, sizeof a.fault.access.block);
+            continue;
+        }
+        if (memcmp(a.out, b.out, sizeof a.out) != 0)
+            fail_msg("block %u x %u x %u: memory differs after\n%s", blocks[i][0], blocks[i][1], blocks[i][2], body);
+        assert_int_equal(a.counts.thread_instructions, b.counts.thread_instructions);
+        assert_int_equal(a.counts.warp_instructions, b.counts.warp_instructions);
+        assert_int_equal(a.counts.global_read_bytes, b.counts.global_read_bytes);
+        assert_int_equal(a.counts.global_write_bytes, b.counts.global_write_bytes);
+    }
+}
+
+#define ADDRESS(d, base, index) "mul.wide.u32 " d ", " index ", 4; add.u64 " d ", " d ", " base ";\n"
+#define LOAD_V                  ADDRESS("%d0", "%in", "%i") "ld.global.u32 %v, [%d0];\n"
+#define STORE_V                 ADDRESS("%d1", "%out", "%i") "st.global.u32 [%d1], %v;\n"
+
+static void test_elements(void **state)
+{
+    (void)state;
+    same_as_one_by_one(LOAD_V "add.u32 %v, %v, %i; mad.lo.u32 %v, %v, 17, %x; xor.b32 %v, %v, 255;\n" STORE_V, 0);
+    same_as_one_by_one("mov.u32 %v, %i;\n" LOAD_V "add.u32 %i, %i, 0; add.u32 %w, %i, %v; mov.u32 %v, %w;\n" STORE_V,
+                       0);
+    same_as_one_by_one("setp.ge.u32 %p0, %i, %n; @%p0 bra E;\n" LOAD_V STORE_V, 150);
+    same_as_one_by_one("setp.ge.u32 %p0, %i, %n; @%p0 bra E;\n" LOAD_V STORE_V, 128);
+    same_as_one_by_one("ld.global.u32 %w, [%in+8];\n" LOAD_V "sub.u32 %v, %w, %v;\n" STORE_V, 0);
+    same_as_one_by_one(
+        "mul.wide.u32 %d0, %i, 8; add.u64 %d1, %d0, %in; ld.global.u64 %d2, [%d1]; add.u64 %d2, %d2, %d0;\n"
+        "add.u64 %d3, %d0, %out; st.global.u64 [%d3], %d2;",
+        0);
+    same_as_one_by_one("mul.lo.u32 %r2, %i, 3;\n" ADDRESS("%d0", "%in", "%r2") "ld.global.u32 %v, [%d0];\n" STORE_V, 0);
+    same_as_one_by_one("mul.lo.u32 %r2, %x, 5; shl.b32 %r3, %y, 2; add.u32 %r2, %r2, %r3;\n" ADDRESS(
+                           "%d0", "%in", "%r2") "ld.global.u32 %v, [%d0];\n" STORE_V,
+                       0);
+    same_as_one_by_one(
+        "cvt.u64.u32 %d4, %i; shl.b64 %d4, %d4, 2; add.u64 %d5, %in, %d4; ld.global.u32 %v, [%d5];\n" STORE_V, 0);
+    same_as_one_by_one(LOAD_V "setp.lt.s32 %p0, %v, 0; selp.u32 %v, %v, %i, %p0; @%p0 add.u32 %v, %v, 9;\n" STORE_V, 0);
+}
+
+/* What all warps have in common, and what each has of its own. */
+static void test_numbers(void **state)
+{
+    (void)state;
+    same_as_one_by_one("sub.u32 %v, 1000, %i; shl.b32 %v, %v, 3; sub.u32 %v, %v, %x; min.u32 %v, %v, 5000;\n" STORE_V,
+                       0);
+    same_as_one_by_one("mul.wide.s32 %d3, %i, -7; cvt.u32.u64 %v, %d3;\n" STORE_V, 0);
+    same_as_one_by_one("mad.wide.s32 %d3, %i, -7, %in; cvt.u32.u64 %v, %d3; shr.u32 %v, %v, 3;\n" STORE_V, 0);
+    same_as_one_by_one("not.b32 %r3, %n; popc.b32 %v, %r3; add.u32 %v, %v, %i;\n" STORE_V, 77);
+    same_as_one_by_one(
+        "setp.eq.u32 %p0, %n, 77; selp.u32 %v, 3, 4, %p0; and.pred %p1, %p0, %p0; @%p1 add.u32 %v, %v, %i;\n" STORE_V,
+        77);
+    same_as_one_by_one(
+        "setp.eq.u32 %p0, %n, 77; @!%p0 bra E; setp.ne.u32 %p1, %n, 77; @%p1 add.u32 %i, %i, 1;\n" LOAD_V STORE_V, 77);
+    same_as_one_by_one(
+        "mov.u32 %w, 0; L: add.u32 %w, %w, 1; add.u32 %i, %i, 1; setp.lt.u32 %p0, %w, 5; @%p0 bra L;\n" LOAD_V STORE_V,
+        0);
+    same_as_one_by_one("mov.u32 %v, %warpid; mov.u32 %w, %laneid; mad.lo.u32 %v, %v, 100, %w;\n" STORE_V, 0);
+    same_as_one_by_one("mov.u32 %v, %lanemask_lt; add.u32 %v, %v, %i;\n" STORE_V, 0);
+    same_as_one_by_one(LOAD_V "bar.sync 0;\n" STORE_V, 0);
+    same_as_one_by_one("bar.sync 0;\n" LOAD_V STORE_V "bar.sync 0;", 0);
+}
+
+/* Some warp's numbers wrap around, or lie on the other side of a comparison. */
+static void test_where_warps_differ(void **state)
+{
+    static const uint32_t near[] = {0xffffff80, 0x7fffff80, 0xffffffe0, 0x7fffffe0, 0xfffffff0, 0x7ffffff0, 0x80000000};
+    (void)state;
+    for (size_t i = 0; i < sizeof near / sizeof *near; i++) {
+        same_as_one_by_one(
+            "add.u32 %r2, %i, %n; mul.wide.u32 %d3, %r2, 4; shr.u64 %d3, %d3, 20; cvt.u32.u64 %v, %d3;\n" STORE_V,
+            near[i]);
+        same_as_one_by_one(
+            "add.u32 %r2, %i, %n; cvt.s64.s32 %d3, %r2; shr.s64 %d3, %d3, 7; cvt.u32.u64 %v, %d3;\n" STORE_V, near[i]);
+        same_as_one_by_one(
+            "add.u32 %r2, %i, %n; cvt.u64.u32 %d3, %r2; shr.u64 %d3, %d3, 7; cvt.u32.u64 %v, %d3;\n" STORE_V, near[i]);
+        same_as_one_by_one("add.u32 %r2, %i, %n; setp.lt.s32 %p0, %r2, 100; @%p0 bra E; mov.u32 %v, 7;\n" STORE_V,
+                           near[i]);
+        same_as_one_by_one("add.u32 %r2, %i, %n; setp.gt.u32 %p0, %r2, 100; @%p0 bra E; mov.u32 %v, 7;\n" STORE_V,
+                           near[i]);
+    }
+    for (uint32_t n = 0; n < 300; n += 31)
+        same_as_one_by_one("setp.le.s32 %p0, %i, %n; @%p0 bra E; mov.u32 %v, 7;\n" STORE_V, n);
+}
+
+/* Stores that meet: the last thread's stays. Faults: the first thread's is reported. */
+static void test_accesses(void **state)
+{
+    (void)state;
+    same_as_one_by_one(LOAD_V ADDRESS("%d1", "%out", "%x") "st.global.u32 [%d1], %v;", 0);
+    same_as_one_by_one(LOAD_V "st.global.u32 [%out], %v;", 0);
+    same_as_one_by_one(LOAD_V "and.b32 %r2, %n, 31;\n" ADDRESS("%d1", "%out", "%r2") "st.global.u32 [%d1], %v;", 9);
+    /* Threads from some number on leave the buffer, by one instruction or by another one before it. */
+    same_as_one_by_one("add.u32 %r2, %i, %n;\n" ADDRESS("%d0", "%in", "%r2") "ld.global.u32 %v, [%d0];\n" STORE_V,
+                       WORDS - 70);
+    same_as_one_by_one("add.u32 %r2, %i, %n; add.u32 %r3, %r2, 40;\n" ADDRESS("%d0", "%in", "%r2")
+                           ADDRESS("%d1", "%in", "%r3") "ld.global.u32 %v, [%d1];\nld.global.u32 %w, [%d0];\n" STORE_V,
+                       WORDS - 100);
+    same_as_one_by_one(LOAD_V "add.u32 %r2, %i, %n;\n" ADDRESS("%d1", "%out", "%r2") "st.global.u32 [%d1], %v;",
+                       WORDS - 70);
+    same_as_one_by_one(LOAD_V ADDRESS("%d1", "%out", "%i") "st.global.u32 [%d1+2], %v;", 0);
+    same_as_one_by_one("mul.wide.u32 %d0, %i, 6; add.u64 %d0, %d0, %in; ld.global.u32 %v, [%d0];\n" STORE_V, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_registers_start_as_zero),
+        cmocka_unit_test(test_registers_start_as_zero), cmocka_unit_test(test_elements), cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_where_warps_differ),      cmocka_unit_test(test_accesses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

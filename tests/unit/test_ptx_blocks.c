@@ -206,6 +206,9 @@ static void test_accesses(void **state)
     /* Threads from some number on leave the buffer, by one instruction or by another one before it. */
     same_as_one_by_one("add.u32 %r2, %i, %n;\n" ADDRESS("%d0", "%in", "%r2") "ld.global.u32 %v, [%d0];\n" STORE_V,
                        WORDS - 70);
+    for (uint32_t n = 100; n < 1000; n += 90) /* in the first block or in the second */
+        same_as_one_by_one("add.u32 %r2, %i, %n;\n" ADDRESS("%d0", "%in", "%r2") "ld.global.u32 %v, [%d0];\n" STORE_V,
+                           WORDS - n);
     same_as_one_by_one("add.u32 %r2, %i, %n; add.u32 %r3, %r2, 40;\n" ADDRESS("%d0", "%in", "%r2")
                            ADDRESS("%d1", "%in", "%r3") "ld.global.u32 %v, [%d1];\nld.global.u32 %w, [%d0];\n" STORE_V,
                        WORDS - 100);
@@ -215,11 +218,26 @@ static void test_accesses(void **state)
     same_as_one_by_one("mul.wide.u32 %d0, %i, 6; add.u64 %d0, %d0, %in; ld.global.u32 %v, [%d0];\n" STORE_V, 0);
 }
 
+/* Loops are the warps', which have turns and limits. */
+static void test_endless_loops(void **state)
+{
+    struct kit k;
+    (void)state;
+    kit_load(&k, ".version 9.0\n.target sm_75\n.address_size 64\n.visible .entry k() { L: bra L; }\n");
+    k.launch.instruction_limit = 1000000;
+    assert_int_equal(kit_run(&k, "k", 2, 128), STATUS_LIMIT);
+    kit_free(&k);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_registers_start_as_zero), cmocka_unit_test(test_elements), cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_where_warps_differ),      cmocka_unit_test(test_accesses),
+        cmocka_unit_test(test_registers_start_as_zero),
+        cmocka_unit_test(test_elements),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_where_warps_differ),
+        cmocka_unit_test(test_accesses),
+        cmocka_unit_test(test_endless_loops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -256,3 +256,29 @@ enum status fatbin_ptx(const void *data, size_t bytes, uint32_t sm, char **out, 
     }
     return fatbin_payload(&best, out, out_bytes, diag);
 }
+
+bool fatbin_next_container(const void *data, size_t bytes, size_t *offset, const void **container, size_t *size)
+{
+    const uint8_t *p = data;
+    if (*offset >= bytes || bytes - *offset < HEADER_BYTES)
+        return false;
+    uint64_t left = bytes - *offset, whole = fatbin_data_size(p + *offset);
+    if (!whole)
+        return false;
+    *container = p + *offset;
+    *size = whole < left ? whole : left;
+    *offset = whole < left ? *offset + (*size + 7) / 8 * 8 : bytes;
+    return true;
+}
+
+bool fatbin_is_device_runtime(const void *data, size_t bytes)
+{
+    struct diag diag;
+    char *text = NULL;
+    size_t text_bytes;
+    if (fatbin_ptx(data, bytes, 0, &text, &text_bytes, &diag) != STATUS_OK)
+        return false;
+    bool found = strstr(text, " __CNPRT_VERSION_NUMBER__ =") != NULL;
+    free(text);
+    return found;
+}

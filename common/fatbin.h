@@ -46,4 +46,11 @@ enum status fatbin_payload(const struct fatbin_entry *entry, char **out, size_t 
  * NOT_FOUND. sm 0 takes the highest target there is. `data` may also be plain PTX text, which is returned as a copy. */
 enum status fatbin_ptx(const void *data, size_t bytes, uint32_t sm, char **out, size_t *out_bytes, struct diag *diag);
 
+/* An image may be several containers one behind the other, each at a multiple of 8: those of a program that was linked
+ * as device code (-rdc=true), whose PTX belongs together. Walks them: *offset starts at 0; false at the end, and where
+ * something else begins. *size is cut off at the image's end. */
+bool fatbin_next_container(const void *data, size_t bytes, size_t *offset, const void **container, size_t *size);
+/* libcudadevrt's own container, which nvcc links into programs with -rdc=true: its functions are no program's. */
+bool fatbin_is_device_runtime(const void *data, size_t bytes);
+
 #endif

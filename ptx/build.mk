@@ -25,6 +25,7 @@ $(eval $(call unit_test,ptx_approx,,-lmpfr -lgmp))
 $(eval $(call unit_test,ptx_variant,$(PTX_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_heap,$(PTX_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_runtime,$(PTX_KIT) $(PTX)))
+$(eval $(call unit_test,ptx_link,$(PTX_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_check,$(PTX_KIT) $(PTX)))
 PTX_SHADOW_KIT = $(PTX_KIT) $(B)/obj/tests/unit/ptx_shadow_kit.o
 $(eval $(call unit_test,ptx_shadow,$(PTX_SHADOW_KIT) $(PTX)))

@@ -42,6 +42,18 @@ enum status ptx_module_load(const char *text, size_t bytes, const char *name, st
                             struct diag *diag);
 void ptx_module_free(struct ptx_module *module); /* NULL is fine; no launch may be using it */
 
+/* Several modules as one, as nvcc -rdc=true and cuLink* have it: the joined text, in *out (NUL-terminated, free() it),
+ * is a module for ptx_module_load(). External declarations find the definitions of other modules; of weak definitions
+ * one remains, for all; a module's own names stay its own (with a suffix where another module has the name, too). A
+ * symbol that two modules define, one that is used and defined nowhere, or one that is a function here and a variable
+ * there is BAD_INPUT: *diag (never NULL) names it and the modules, by their `name`. Functions of CUDA's own libraries
+ * may stay undefined: what needs one that the executor lacks is refused as usual. */
+struct ptx_link_input {
+    const char *text; /* NUL-terminated PTX that loads */
+    const char *name; /* for messages */
+};
+enum status ptx_link(const struct ptx_link_input *inputs, size_t count, char **out, struct diag *diag);
+
 struct ptx_version {
     unsigned major, minor; /* .version */
     unsigned target;       /* 75 for sm_75 */

@@ -1,11 +1,44 @@
 #include "reference/reference_module.h"
 
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/diag.h"
 #include "common/fatbin.h"
 #include "reference/reference_layout.h"
+
+enum { MAX_LINKED = 255 }; /* as many as ptx_link() takes */
+
+/* Of a program that was linked as device code: the PTX of its objects, joined. */
+static enum status link_containers(const void *image, size_t bytes, uint32_t sm, struct reference_module *m,
+                                   struct diag *diag)
+{
+    struct ptx_link_input inputs[MAX_LINKED];
+    char names[MAX_LINKED][32];
+    const void *container;
+    size_t count = 0, size, offset = 0;
+    enum status status = STATUS_OK;
+    while (status == STATUS_OK && count < MAX_LINKED &&
+           fatbin_next_container(image, bytes, &offset, &container, &size)) {
+        char *text = NULL;
+        size_t length;
+        if (fatbin_is_device_runtime(container, size))
+            continue;
+        status = fatbin_ptx(container, size, sm, &text, &length, diag);
+        if (status != STATUS_OK)
+            break;
+        snprintf(names[count], sizeof names[count], "object %zu", count + 1);
+        inputs[count] = (struct ptx_link_input){text, names[count]};
+        count++;
+    }
+    if (status == STATUS_OK)
+        status = ptx_link(inputs, count, &m->text, diag);
+    m->bytes = m->text ? strlen(m->text) : 0;
+    for (size_t i = 0; i < count; i++)
+        free((void *)(uintptr_t)inputs[i].text);
+    return status;
+}
 
 enum status reference_module_open(const void *image, size_t bytes, uint32_t sm, const char *name,
                                   struct reference_module **out, struct diag *diag)
@@ -14,7 +47,9 @@ enum status reference_module_open(const void *image, size_t bytes, uint32_t sm, 
     struct reference_module *m = calloc(1, sizeof *m);
     if (!m)
         return STATUS_NO_MEMORY;
-    enum status status = fatbin_ptx(image, bytes, sm, &m->text, &m->bytes, diag);
+    uint64_t first = bytes > 16 ? fatbin_data_size(image) : 0;
+    enum status status = first && first < bytes ? link_containers(image, bytes, sm, m, diag)
+                                                : fatbin_ptx(image, bytes, sm, &m->text, &m->bytes, diag);
     if (!status)
         status = ptx_module_load(m->text, m->bytes, name, &m->ptx, diag);
     if (status) {

@@ -69,32 +69,73 @@ static uint64_t image_size(const void *image, uint32_t *kind)
     return size;
 }
 
-/* The data behind a fat binary wrapper (the form that nvcc's host code hands over). */
-static const void *unwrap(const void *image)
+/* The containers of a program that was linked as device code, one behind the other; NULL: too much. */
+static void *join_containers(const void *const *list, uint64_t *size)
+{
+    uint64_t all = 0;
+    for (size_t i = 0; list[i]; i++)
+        all += (fatbin_data_size(list[i]) + 7) / 8 * 8;
+    char *joined = all && all <= IMAGE_BYTES_MAX ? calloc(1, all) : NULL;
+    *size = all;
+    all = 0;
+    for (size_t i = 0; joined && list[i]; i++) {
+        uint64_t bytes = fatbin_data_size(list[i]);
+        memcpy(joined + all, list[i], bytes);
+        all += (bytes + 7) / 8 * 8;
+    }
+    return joined;
+}
+
+/* The data behind a fat binary wrapper (the form that nvcc's host code hands over). Version 2 has a list: *joined, to
+ * be freed, of *size bytes. */
+static const void *unwrap(const void *image, void **joined, uint64_t *size)
 {
     struct {
         uint32_t magic, version;
         const void *data;
+        const void *const *list;
     } wrapper;
     static const uint32_t magic = FATBIN_MAGIC;
     if (strncmp(image, (const char *)&magic, sizeof magic) != 0) /* stops at the end of a short text */
         return image;
     memcpy(&wrapper, image, sizeof wrapper);
+    if (wrapper.version == 2 && wrapper.list && (*joined = join_containers(wrapper.list, size)))
+        return *joined;
     return wrapper.data;
+}
+
+static void scan_fatbin(const void *image, uint64_t size, struct ptx_scan *scan)
+{
+    const void *container;
+    size_t bytes, offset = 0, part;
+    struct diag diag;
+    const bool several = fatbin_data_size(image) < size;
+    while (fatbin_next_container(image, size, &offset, &container, &part)) {
+        char *text = NULL;
+        struct ptx_scan more = {0};
+        bool whole = !(several && fatbin_is_device_runtime(container, part)) &&
+                     fatbin_ptx(container, part, 0, &text, &bytes, &diag) == STATUS_OK &&
+                     ptx_scan_text(text, bytes, &more) && ptx_scan_take(scan, &more);
+        if (!whole)
+            ptx_scan_free(&more);
+        free(text);
+    }
 }
 
 static void read_image(struct tracked_module *module, struct cap_module *facts, const void *image)
 {
-    uint64_t size;
-    uint32_t kind;
-    image = unwrap(image);
-    if (!image || !(size = image_size(image, &kind)))
+    uint64_t size = 0;
+    uint32_t kind = CAP_MODULE_FATBIN;
+    void *joined = NULL;
+    image = unwrap(image, &joined, &size);
+    if (!image || (!joined && !(size = image_size(image, &kind))))
         return;
     module->kind = facts->kind = kind;
     facts->image_bytes = size;
     if (size > IMAGE_BYTES_MAX) {
         shim_note(CAP_NOTE_LOST, "the image of module %u is too large to be kept (%llu bytes)", module->id,
                   (unsigned long long)size);
+        free(joined);
         return;
     }
     struct hash128 hash = blob_put_copy(image, size);
@@ -102,14 +143,9 @@ static void read_image(struct tracked_module *module, struct cap_module *facts, 
     facts->hash_high = hash.high;
     if (kind == CAP_MODULE_PTX)
         ptx_scan_text(image, size, &module->scan);
-    else if (kind == CAP_MODULE_FATBIN) {
-        char *text = NULL;
-        size_t bytes = 0;
-        struct diag diag;
-        if (fatbin_ptx(image, size, 0, &text, &bytes, &diag) == STATUS_OK)
-            ptx_scan_text(text, bytes, &module->scan);
-        free(text);
-    }
+    else if (kind == CAP_MODULE_FATBIN)
+        scan_fatbin(image, size, &module->scan);
+    free(joined);
 }
 
 struct tracked_module *track_module_loaded(uint64_t handle, bool library, const void *image, const char *file)

@@ -233,6 +233,29 @@ bool ptx_scan_text(const char *text, size_t bytes, struct ptx_scan *out)
     return ok;
 }
 
+bool ptx_scan_take(struct ptx_scan *to, struct ptx_scan *from)
+{
+    size_t entries = to->entry_count + from->entry_count, variables = to->variable_count + from->variable_count;
+    struct ptx_entry *e = realloc(to->entries, (entries + 1) * sizeof *e);
+    if (!e)
+        return false;
+    to->entries = e;
+    struct ptx_variable *v = realloc(to->variables, (variables + 1) * sizeof *v);
+    if (!v)
+        return false;
+    to->variables = v;
+    if (from->entry_count)
+        memcpy(e + to->entry_count, from->entries, from->entry_count * sizeof *e);
+    if (from->variable_count)
+        memcpy(v + to->variable_count, from->variables, from->variable_count * sizeof *v);
+    to->entry_count = entries;
+    to->variable_count = variables;
+    free(from->entries);
+    free(from->variables);
+    *from = (struct ptx_scan){0};
+    return true;
+}
+
 void ptx_scan_free(struct ptx_scan *scan)
 {
     for (size_t i = 0; i < scan->entry_count; i++)

@@ -1,15 +1,15 @@
-/* The linker: PTX and fat binaries go in, and their PTX, joined (link_text.h), comes out as the image to be loaded. */
+/* The linker: PTX and fat binaries go in, and their PTX, joined by ptx_link(), comes out as the image to be loaded. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/fatbin.h"
-#include "softgpu/link_text.h"
 #include "softgpu/module.h"
 
 struct link {
     struct jit_log log;
-    struct buf text;
-    unsigned inputs;
+    struct ptx_link_input *inputs; /* text and name owned */
+    size_t count, capacity;
+    char *joined;
 };
 
 static CUresult enter_link(CUlinkState state, struct link **out)
@@ -47,16 +47,30 @@ CUresult cuLinkCreate(unsigned int numOptions, CUjit_option *options, void **opt
     return cuLinkCreate_v2(numOptions, options, optionValues, stateOut);
 }
 
-static CUresult take(struct link *l, const char *text, size_t bytes)
+/* Every module must load by itself: its errors are told here, under its own name. */
+static CUresult take(struct link *l, const char *text, size_t bytes, const char *name)
 {
-    char *copy = strndup(text, bytes);
-    if (!copy || !memmem(text, bytes, ".version", 8)) {
-        free(copy);
-        return copy ? CUDA_ERROR_INVALID_PTX : CUDA_ERROR_OUT_OF_MEMORY;
+    struct image *image;
+    if (l->count == l->capacity) {
+        size_t want = l->capacity ? l->capacity * 2 : 8;
+        struct ptx_link_input *fresh = realloc(l->inputs, want * sizeof *fresh);
+        if (!fresh)
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        l->inputs = fresh;
+        l->capacity = want;
     }
-    link_text_append(&l->text, copy, l->inputs++);
-    free(copy);
-    return l->text.failed ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+    char *copy = strndup(text, bytes), *label = strdup(name && *name ? name : "PTX");
+    CUresult result = !copy || !label                       ? CUDA_ERROR_OUT_OF_MEMORY
+                      : !memmem(text, bytes, ".version", 8) ? CUDA_ERROR_INVALID_PTX
+                                                            : image_load_text(copy, label, &l->log, &image);
+    if (result != CUDA_SUCCESS) {
+        free(copy);
+        free(label);
+        return result;
+    }
+    image_unref(image);
+    l->inputs[l->count++] = (struct ptx_link_input){copy, label};
+    return CUDA_SUCCESS;
 }
 
 CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name,
@@ -72,12 +86,12 @@ CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, si
     if (!data || !size)
         return CUDA_ERROR_INVALID_VALUE;
     if (type == CU_JIT_INPUT_PTX)
-        return take(l, data, strnlen(data, size));
+        return take(l, data, strnlen(data, size), name);
     if (type != CU_JIT_INPUT_FATBINARY)
         return CUDA_ERROR_NO_BINARY_FOR_GPU;
     switch (fatbin_ptx(data, size, config_get()->capability, &text, &bytes, &diag)) {
     case STATUS_OK:
-        result = take(l, text, bytes);
+        result = take(l, text, bytes, name);
         free(text);
         return result;
     case STATUS_NOT_FOUND:
@@ -109,7 +123,7 @@ CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *pa
     result = image_read_file(path, &text);
     if (result != CUDA_SUCCESS)
         return result;
-    result = take(l, text, strlen(text));
+    result = take(l, text, strlen(text), path);
     free(text);
     return result;
 }
@@ -129,17 +143,18 @@ CUresult cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
         return result;
     if (!cubinOut)
         return CUDA_ERROR_INVALID_VALUE;
-    if (!l->inputs)
+    if (!l->count)
         return CUDA_ERROR_INVALID_IMAGE;
-    /* Errors are found, and logged, here. */
     struct image *image;
-    result = image_load(l->text.data, &l->log, &image);
+    free(l->joined);
+    l->joined = NULL;
+    result = image_link(l->inputs, l->count, &l->log, &l->joined, &image);
     if (result != CUDA_SUCCESS)
         return result;
     image_unref(image);
-    *cubinOut = l->text.data;
+    *cubinOut = l->joined;
     if (sizeOut)
-        *sizeOut = l->text.size + 1;
+        *sizeOut = strlen(l->joined) + 1;
     return CUDA_SUCCESS;
 }
 
@@ -151,7 +166,12 @@ CUresult cuLinkDestroy(CUlinkState state)
     if (!handle_remove(state, HANDLE_LINK))
         return CUDA_ERROR_INVALID_HANDLE;
     struct link *l = (struct link *)state;
-    buf_free(&l->text);
+    for (size_t i = 0; i < l->count; i++) {
+        free((void *)(uintptr_t)l->inputs[i].text);
+        free((void *)(uintptr_t)l->inputs[i].name);
+    }
+    free(l->inputs);
+    free(l->joined);
     free(l);
     return CUDA_SUCCESS;
 }

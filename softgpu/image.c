@@ -6,7 +6,6 @@
 
 #include "common/fatbin.h"
 #include "softgpu/fault.h"
-#include "softgpu/link_text.h"
 #include "softgpu/module.h"
 
 struct wrapper {
@@ -72,19 +71,21 @@ static CUresult load_error(enum status status)
     }
 }
 
-static CUresult parse(const char *text, size_t bytes, struct jit_log *log, struct image **out)
+#define INPUT_NAME "ptxas application ptx input" /* what the real compiler calls it */
+
+static CUresult parse(const char *text, size_t bytes, const char *name, struct jit_log *log, struct image **out)
 {
     struct diag diag = {.offset = -1};
     struct image *image = calloc(1, sizeof *image);
     if (!image)
         return CUDA_ERROR_OUT_OF_MEMORY;
     atomic_init(&image->refs, 1);
-    enum status status = ptx_module_load(text, bytes, "ptxas application ptx input", &image->ptx, &diag);
+    enum status status = ptx_module_load(text, bytes, name, &image->ptx, &diag);
     CUresult result = status == STATUS_OK ? CUDA_SUCCESS : load_error(status);
     if (result == CUDA_SUCCESS) {
         image->version = ptx_module_version(image->ptx);
         if (image->version.target > config_get()->capability) {
-            snprintf(diag.where, sizeof diag.where, "ptxas application ptx input");
+            snprintf(diag.where, sizeof diag.where, "%s", name);
             snprintf(diag.text, sizeof diag.text, "a program for sm_%u cannot be compiled for sm_%u",
                      image->version.target, config_get()->capability);
             result = CUDA_ERROR_INVALID_PTX;
@@ -139,46 +140,64 @@ static CUresult load_container(const void *data, struct jit_log *log, struct ima
     size_t bytes = 0;
     CUresult result = container_text(data, log, &text, &bytes);
     if (result == CUDA_SUCCESS)
-        result = parse(text, bytes, log, out);
+        result = parse(text, bytes, INPUT_NAME, log, out);
     free(text);
     return result;
 }
 
-/* libcudadevrt's own container: the executor has its functions. Its PTX, if any, is for the newest devices only. */
-static bool is_device_runtime(const void *data)
+CUresult image_load_text(const char *text, const char *name, struct jit_log *log, struct image **out)
+{
+    return parse(text, strlen(text), name, log, out);
+}
+
+CUresult image_link(const struct ptx_link_input *inputs, size_t count, struct jit_log *log, char **joined,
+                    struct image **out)
 {
     struct diag diag;
-    char *text = NULL;
-    size_t bytes;
-    uint64_t size = fatbin_data_size(data);
-    if (!size || fatbin_ptx(data, size, 0, &text, &bytes, &diag) != STATUS_OK)
-        return false;
-    bool found = strstr(text, " __CNPRT_VERSION_NUMBER__ =") != NULL;
-    free(text);
-    return found;
+    char *text;
+    enum status status = ptx_link(inputs, count, &text, &diag);
+    if (status != STATUS_OK) {
+        log_unsupported_part("link", diag.text);
+        jit_log_write(log, &diag);
+        return load_error(status);
+    }
+    CUresult result = parse(text, strlen(text), INPUT_NAME, log, out);
+    if (result == CUDA_SUCCESS && joined)
+        *joined = text;
+    else
+        free(text);
+    return result;
 }
 
 /* What -rdc=true leaves: containers that the device linker has joined, as machine code only; their PTX is joined here.
  */
 static CUresult load_list(const void *const *list, struct jit_log *log, struct image **out)
 {
-    struct buf joined = {0};
+    struct ptx_link_input *inputs = NULL;
+    size_t count = 0, all = 0;
     CUresult result = CUDA_SUCCESS;
-    unsigned modules = 0;
-    for (unsigned i = 0; list[i] && result == CUDA_SUCCESS; i++) {
+    while (list[all])
+        all++;
+    inputs = calloc(all + 1, sizeof *inputs);
+    char(*names)[32] = calloc(all + 1, sizeof *names);
+    if (!inputs || !names)
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    for (size_t i = 0; i < all && result == CUDA_SUCCESS; i++) {
         char *text = NULL;
         size_t bytes = 0;
-        if (is_device_runtime(list[i]))
-            continue;
+        if (fatbin_is_device_runtime(list[i], fatbin_data_size(list[i])))
+            continue;                                             /* the executor has its functions */
+        snprintf(names[i], sizeof names[i], "object %zu", i + 1); /* of the program, in the order of linking */
         result = container_text(list[i], log, &text, &bytes);
         if (result == CUDA_SUCCESS)
-            link_text_append(&joined, text, modules++);
-        free(text);
+            inputs[count++] = (struct ptx_link_input){text, names[i]};
     }
     if (result == CUDA_SUCCESS)
-        result =
-            joined.failed ? CUDA_ERROR_OUT_OF_MEMORY : parse(joined.data ? joined.data : "", joined.size, log, out);
-    buf_free(&joined);
+        result = image_link(inputs, count, log, NULL, out);
+    for (size_t i = 0; i < count; i++)
+        free((void *)(uintptr_t)inputs[i].text);
+    free(inputs);
+    free(names);
     return result;
 }
 
@@ -212,7 +231,7 @@ CUresult image_load(const void *data, struct jit_log *log, struct image **out)
         return refuse_machine_code(log);
     const char *text = data;
     size_t bytes = strlen(text);
-    return memmem(text, bytes, ".version", 8) ? parse(text, bytes, log, out) : CUDA_ERROR_INVALID_IMAGE;
+    return memmem(text, bytes, ".version", 8) ? parse(text, bytes, INPUT_NAME, log, out) : CUDA_ERROR_INVALID_IMAGE;
 }
 
 const struct ptx_module *image_flawed(struct image *image, uint32_t kinds)

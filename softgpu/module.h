@@ -11,6 +11,7 @@
 
 #include <stdatomic.h>
 
+#include "ptx/opsptx.h"
 #include "softgpu/context.h"
 
 enum { FLAW_SETS = 8 };
@@ -68,6 +69,11 @@ void jit_log_from(struct jit_log *log, unsigned count, const CUjit_option *optio
 /* Parses the image at `data`: PTX text (NUL-terminated), a fat binary or its wrapper. Nothing but PTX can be used: an
  * ELF image is CUDA_ERROR_NO_BINARY_FOR_GPU. */
 CUresult image_load(const void *data, struct jit_log *log, struct image **out);
+/* Likewise of PTX text, with a name for messages. */
+CUresult image_load_text(const char *text, const char *name, struct jit_log *log, struct image **out);
+/* Modules joined by ptx_link(). *joined, if wanted, is the text (free()). */
+CUresult image_link(const struct ptx_link_input *inputs, size_t count, struct jit_log *log, char **joined,
+                    struct image **out);
 /* The image with flaws of arithmetic (fault.h); NULL when it cannot be made. Lives as long as the image. */
 const struct ptx_module *image_flawed(struct image *image, uint32_t kinds);
 struct image *image_ref(struct image *image);

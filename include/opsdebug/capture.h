@@ -178,6 +178,7 @@ struct cap_event {
     uint64_t handle;
 };
 
+/* FATBIN: a container, or those of a program linked as device code, one behind the other at multiples of 8. */
 enum cap_module_kind { CAP_MODULE_UNKNOWN, CAP_MODULE_PTX, CAP_MODULE_FATBIN, CAP_MODULE_CUBIN };
 struct cap_module { /* image: blob of the bytes as given; zero hash when they could not be read */
     struct cap_head head;

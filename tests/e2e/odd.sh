@@ -17,4 +17,8 @@ for source in tests/programs/odd/*.cu; do
         check "$name/$preset: report finds nothing" "$tool" report "$capture"
     done
 done
+# Kernels of a program linked as device code, which start kernels of its other file, are executed again.
+"$tool" list "$scratch/linked-deep" >"$scratch/list"
+check "linked: launches that launch are judged" grep -q "sort_all .*as written" "$scratch/list"
+check "linked: kernels of the other file are judged" grep -q "add_constant<5> .*as written" "$scratch/list"
 done_testing

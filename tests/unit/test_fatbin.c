@@ -241,6 +241,36 @@ static void test_fatbin_payload_wrong_plain_size(void **state)
     }
 }
 
+static void test_fatbin_next_container_several(void **state)
+{
+    static const char runtime[] = ".version 9.0\n.target sm_121\n.address_size 64\n"
+                                  ".visible .global .align 4 .u32 __CNPRT_VERSION_NUMBER__ = 6000;\n";
+    struct buf b = {0}, part;
+    const void *container;
+    size_t offset = 0, size, first = 0;
+    for (int i = 0; i < 3; i++) {
+        begin(&part);
+        add_text(&part, 75, 0, i == 1 ? runtime : PTX);
+        first = first ? first : part.size;
+        buf_append(&b, part.data, part.size);
+        buf_free(&part);
+    }
+    for (int i = 0; i < 3; i++) {
+        assert_true(fatbin_next_container(b.data, b.size, &offset, &container, &size));
+        assert_int_equal(fatbin_is_device_runtime(container, size), i == 1);
+    }
+    assert_false(fatbin_next_container(b.data, b.size, &offset, &container, &size));
+    offset = 0; /* cut off within the second one */
+    assert_true(fatbin_next_container(b.data, first + 30, &offset, &container, &size));
+    assert_int_equal(size, first);
+    assert_true(fatbin_next_container(b.data, first + 30, &offset, &container, &size));
+    assert_int_equal(size, 30);
+    assert_false(fatbin_next_container(b.data, first + 30, &offset, &container, &size));
+    offset = 4; /* no container there */
+    assert_false(fatbin_next_container(b.data, b.size, &offset, &container, &size));
+    buf_free(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -252,6 +282,7 @@ int main(void)
         cmocka_unit_test(test_fatbin_ptx_general_before_special),
         cmocka_unit_test(test_fatbin_ptx_plain_text),
         cmocka_unit_test(test_fatbin_truncated),
+        cmocka_unit_test(test_fatbin_next_container_several),
         cmocka_unit_test(test_fatbin_hostile_sizes),
         cmocka_unit_test(test_fatbin_payload_wrong_plain_size),
     };

@@ -274,15 +274,26 @@ static void test_link(void **state)
 
 static void test_link_error_is_logged(void **state)
 {
+    static char uses[] = ".version 7.0\n.target sm_75\n.address_size 64\n.extern .global .align 4 .u32 lost;\n"
+                         ".visible .global .align 8 .u64 pointer = lost;\n";
+    static char defines[] = ".version 7.0\n.target sm_75\n.address_size 64\n.visible .global .align 4 .u32 lost;\n";
     char log[256];
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     void *values[] = {log, (void *)sizeof log}, *cubin;
     size_t bytes;
     CUlinkState link;
     ok(cuLinkCreate_v2(2, options, values, &link));
-    ok(cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, ".version 7.0\n.target sm_75\nx", 29, "bad", 0, NULL, NULL));
+    fails(CUDA_ERROR_INVALID_PTX,
+          cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, ".version 7.0\n.target sm_75\nx", 29, "bad", 0, NULL, NULL));
+    assert_non_null(strstr(log, "bad, line 3"));
+    ok(cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, uses, sizeof uses, "user", 0, NULL, NULL));
     fails(CUDA_ERROR_INVALID_PTX, cuLinkComplete(link, &cubin, &bytes));
-    assert_true(strlen(log) > 0);
+    assert_non_null(strstr(log, "`lost`, which `user` uses"));
+    ok(cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, defines, sizeof defines, "definer", 0, NULL, NULL));
+    ok(cuLinkComplete(link, &cubin, &bytes));
+    ok(cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, defines, sizeof defines, "again", 0, NULL, NULL));
+    fails(CUDA_ERROR_INVALID_PTX, cuLinkComplete(link, &cubin, &bytes));
+    assert_non_null(strstr(log, "in `again`, and already in `definer`"));
     ok(cuLinkDestroy(link));
 }
 

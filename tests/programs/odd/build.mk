@@ -5,4 +5,8 @@ PROGRAMS += $(ODD)
 
 $(ODD): $(B)/programs/odd/%: tests/programs/odd/%.cu
 	@mkdir -p $(@D)
-	$(call say,NVCC,$@) $(NVCC) -O2 -g -lineinfo -cudart shared -o $@ $<
+	$(call say,NVCC,$@) $(NVCC) -O2 -g -lineinfo -cudart shared -o $@ $< $(ODD_LINK)
+
+# Two files, linked as device code.
+$(B)/programs/odd/linked: tests/programs/odd/linked_part/part.cu tests/programs/odd/linked_part/part.h
+$(B)/programs/odd/linked: ODD_LINK = -rdc=true tests/programs/odd/linked_part/part.cu -lcudadevrt

@@ -1,0 +1,278 @@
+/* Several modules as one: which definition counts, whose names are whose, what cannot be linked. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "tests/unit/ptx_kit.h"
+
+#define HEAD ".version 7.0\n.target sm_75\n.address_size 64\n"
+#define OUT(name, body)                                                                                                \
+    ".visible .entry " name "(.param .u64 out) { .reg .b64 %p; .reg .b32 %r<9>; .param .b32 a; .param .b32 b;\n"       \
+    "ld.param.u64 %p, [out]; " body " st.global.u32 [%p], %r1; ret; }\n"
+#define FUNCTION(linkage, name, body)                                                                                  \
+    linkage " .func (.param .b32 r) " name "() { .reg .b32 %r<9>; " body " st.param.b32 [r], %r1; ret; }\n"
+#define DECLARED(name) ".extern .func (.param .b32 r) " name "();\n"
+#define CALL(name)     "call.uni (a), " name ", (); ld.param.b32 %r1, [a]; "
+
+enum { MOST = 4 };
+static char *joined;
+static uint32_t out[16];
+
+static enum status try_link(const char *const *texts, struct diag *diag)
+{
+    static const char *const names[MOST] = {"one", "two", "three", "four"};
+    struct ptx_link_input inputs[MOST];
+    size_t n = 0;
+    for (; n < MOST && texts[n]; n++)
+        inputs[n] = (struct ptx_link_input){texts[n], names[n]};
+    enum status status = ptx_link(inputs, n, &joined, diag);
+    assert_true((status == STATUS_OK) == (joined != NULL));
+    return status;
+}
+
+static void load(struct kit *k, const char *const *texts)
+{
+    struct diag diag;
+    if (try_link(texts, &diag) != STATUS_OK)
+        fail_msg("%s:%u: %s", diag.where, diag.line, diag.text);
+    kit_load(k, joined);
+    free(joined);
+    kit_variables(k);
+    memset(out, 0, sizeof out);
+    kit_buffer(k, 0, out, sizeof out);
+}
+
+static uint32_t result(struct kit *k, const char *kernel)
+{
+    if (kit_run(k, kernel, 1, 1) != STATUS_OK)
+        fail_msg("%s: %s", kernel, k->diag.text);
+    return out[0];
+}
+
+static void test_declarations_find_definitions(void **state)
+{
+    static const char *const texts[] = {
+        HEAD DECLARED("far") ".extern .global .align 4 .u32 value;\n.extern .const .align 4 .u32 fixed[2];\n" OUT(
+            "k", CALL("far") "ld.global.u32 %r2, [value]; ld.const.u32 %r3, [fixed+4]; add.u32 %r1, %r1, %r2; "
+                             "add.u32 %r1, %r1, %r3;"),
+        HEAD FUNCTION(".visible", "far", "mov.u32 %r1, 100;") ".visible .global .align 4 .u32 value = 20;\n"
+                                                              ".visible .const .align 4 .u32 fixed[2] = {1, 3};\n",
+        NULL};
+    static const char *const other_way[] = {
+        HEAD FUNCTION(".visible", "far", "mov.u32 %r1, 100;") ".visible .global .align 4 .u32 value = 20;\n"
+                                                              ".visible .const .align 4 .u32 fixed[2] = {1, 3};\n",
+        HEAD DECLARED("far") ".extern .global .align 4 .u32 value;\n.extern .const .align 4 .u32 fixed[2];\n" OUT(
+            "k", CALL("far") "ld.global.u32 %r2, [value]; ld.const.u32 %r3, [fixed+4]; add.u32 %r1, %r1, %r2; "
+                             "add.u32 %r1, %r1, %r3;"),
+        NULL};
+    struct kit k;
+    load(&k, texts);
+    assert_int_equal(result(&k, "k"), 123);
+    kit_free(&k);
+    load(&k, other_way);
+    assert_int_equal(result(&k, "k"), 123);
+    kit_free(&k);
+}
+
+/* Functions, kernels, variables, initial values that name variables; comments and braces are no obstacle. */
+static void test_own_names_stay_their_own(void **state)
+{
+#define MODULE(n)                                                                                                      \
+    HEAD "/* own } ; */ .global .align 4 .u32 own = " n ";\n// .global .u32 own;\n"                                    \
+         ".global .align 8 .u64 pointer[1] = {generic(own)};\n" FUNCTION("", "twice",                                  \
+                                                                         "ld.global.u32 %r1, [own]; shl.b32 %r1, "     \
+                                                                         "%r1, 1;")                                    \
+             OUT("k" n, CALL("twice") "{ .reg .b64 %q; ld.global.u64 %q, [pointer]; ld.u32 %r2, [%q]; } "              \
+                                      "add.u32 %r1, %r1, %r2;") ".entry same() { ret; }\n.entry only" n                \
+                                                                "() { ret; }\n"
+    static const char *const texts[] = {MODULE("1"), MODULE("20"), MODULE("300"), NULL};
+    struct kit k;
+    load(&k, texts);
+    assert_int_equal(result(&k, "k1"), 3);
+    assert_int_equal(result(&k, "k20"), 60);
+    assert_int_equal(result(&k, "k300"), 900);
+    assert_non_null(ptx_module_find_kernel(k.module, "only1")); /* no other module has the name */
+    assert_non_null(ptx_module_find_kernel(k.module, "only20"));
+    assert_non_null(ptx_module_find_kernel(k.module, "same$m0"));
+    assert_non_null(ptx_module_find_kernel(k.module, "same$m2"));
+    kit_free(&k);
+}
+
+static void test_own_name_is_not_anothers_visible_one(void **state)
+{
+    static const char *const texts[] = {HEAD FUNCTION("", "f", "mov.u32 %r1, 1;") OUT("k1", CALL("f")),
+                                        HEAD FUNCTION(".visible", "f", "mov.u32 %r1, 2;") OUT("k2", CALL("f")),
+                                        HEAD DECLARED("f") OUT("k3", CALL("f")), NULL};
+    struct kit k;
+    load(&k, texts);
+    assert_int_equal(result(&k, "k1"), 1);
+    assert_int_equal(result(&k, "k2"), 2);
+    assert_int_equal(result(&k, "k3"), 2);
+    kit_free(&k);
+}
+
+/* Inline variables and functions of a header, template kernels. */
+static void test_weak_definitions_are_one(void **state)
+{
+#define WEAK_PART                                                                                                      \
+    ".weak .global .align 4 .u32 shared_one[2] = {7, 7};\n" FUNCTION(                                                  \
+        ".weak", "count",                                                                                              \
+        "ld.global.u32 %r1, [shared_one+4]; add.u32 "                                                                  \
+        "%r1, %r1, 1; st.global.u32 [shared_one+4], %r1;") ".weak .entry template_kernel(.param .u64 x)\n.maxntid "    \
+                                                           "32, 1, 1\n{ ret; }\n"
+    static const char *const texts[] = {HEAD WEAK_PART OUT("k1", CALL("count")),
+                                        HEAD WEAK_PART OUT("k2", CALL("count")),
+                                        HEAD WEAK_PART OUT("k3", CALL("count")), NULL};
+    struct kit k;
+    load(&k, texts);
+    assert_int_equal(ptx_module_variable_count(k.module), 1);
+    assert_int_equal(ptx_module_kernel_count(k.module), 4);
+    assert_int_equal(ptx_module_find_kernel(k.module, "template_kernel")->max_threads, 32);
+    assert_int_equal(result(&k, "k1"), 8);
+    assert_int_equal(result(&k, "k2"), 9);
+    assert_int_equal(result(&k, "k3"), 10);
+    kit_free(&k);
+}
+
+static void test_strong_definition_replaces_weak_ones(void **state)
+{
+    static const char *const texts[] = {
+        HEAD FUNCTION(".weak", "f", "mov.u32 %r1, 1;") ".weak .global .align 4 .u32 v = 10;\n" OUT(
+            "k1", CALL("f") "ld.global.u32 %r2, [v]; add.u32 %r1, %r1, %r2;"),
+        HEAD FUNCTION(".visible", "f", "mov.u32 %r1, 2;") ".visible .global .align 4 .u32 v = 20;\n",
+        HEAD FUNCTION(".weak", "f", "mov.u32 %r1, 3;") OUT("k3", CALL("f")), NULL};
+    struct kit k;
+    load(&k, texts);
+    assert_int_equal(result(&k, "k1"), 22);
+    assert_int_equal(result(&k, "k3"), 2);
+    kit_free(&k);
+}
+
+static void test_dynamic_shared_memory_is_each_modules(void **state)
+{
+#define DYNAMIC(n)                                                                                                     \
+    HEAD ".extern .shared .align 16 .b8 dynamic[];\n" OUT(                                                             \
+        "k" n, "mov.u32 %r1, " n "; st.shared.u32 [dynamic], %r1; ld.shared.u32 %r1, [dynamic];")
+    static const char *const texts[] = {DYNAMIC("1"), DYNAMIC("2"), NULL};
+    struct kit k;
+    load(&k, texts);
+    k.launch.dynamic_shared_bytes = 4;
+    assert_int_equal(result(&k, "k1"), 1);
+    assert_int_equal(result(&k, "k2"), 2);
+    kit_free(&k);
+}
+
+/* The highest of each, and lines of every module by its own files. */
+static void test_header_and_source_lines(void **state)
+{
+    static const char *const texts[] = {
+        ".version 7.0\n.target sm_75\n.address_size 64\n.entry a() {\n.loc 1 11 3\nret;\n}\n.file 1 \"first.cu\"\n",
+        ".version 8.1\n.target sm_80\n.address_size 64\n.entry b() {\n.loc 1 22 3\nret;\n}\n.file 1 \"second.cu\"\n",
+        NULL};
+    struct kit k;
+    load(&k, texts);
+    struct ptx_version v = ptx_module_version(k.module);
+    assert_int_equal(v.major, 8);
+    assert_int_equal(v.minor, 1);
+    assert_int_equal(v.target, 80);
+    for (int i = 0; i < 2; i++) {
+        const struct ptx_kernel *kernel = ptx_module_find_kernel(k.module, i ? "b" : "a");
+        struct ptx_source at;
+        assert_int_equal(ptx_module_source(k.module, kernel->first_line + 2, &at, 1), 1);
+        assert_string_equal(at.file, i ? "second.cu" : "first.cu");
+        assert_int_equal(at.line, i ? 22 : 11);
+    }
+    kit_free(&k);
+}
+
+static void test_alias_defines(void **state)
+{
+    static const char *const texts[] = {HEAD DECLARED("other") OUT("k", CALL("other")),
+                                        HEAD ".visible .func (.param .b32 r) other();\n" FUNCTION(
+                                            ".visible", "first", "mov.u32 %r1, 5;") ".alias other, first;\n",
+                                        NULL};
+    struct kit k;
+    load(&k, texts);
+    assert_int_equal(result(&k, "k"), 5);
+    kit_free(&k);
+}
+
+/* ---- what cannot be linked ---- */
+
+static void fails(const char *a, const char *b, const char *where, const char *const words[3])
+{
+    const char *const texts[] = {a, b, NULL};
+    struct diag diag;
+    assert_int_equal(try_link(texts, &diag), STATUS_BAD_INPUT);
+    assert_string_equal(diag.where, where);
+    for (int i = 0; i < 3; i++)
+        if (!strstr(diag.text, words[i]))
+            fail_msg("`%s` does not say `%s`", diag.text, words[i]);
+    assert_true(diag.line > 3);
+}
+
+static void links(const char *a, const char *b)
+{
+    const char *const texts[] = {a, b, NULL};
+    struct diag diag;
+    if (try_link(texts, &diag) != STATUS_OK)
+        fail_msg("%s", diag.text);
+    free(joined);
+}
+
+static void test_undefined_symbols(void **state)
+{
+    static const char none[] = HEAD ".entry none() { ret; }\n";
+    fails(none, HEAD DECLARED("nowhere") OUT("k", CALL("nowhere")), "two",
+          (const char *const[]){"`nowhere`", "`two`", "no module"});
+    fails(HEAD ".extern .global .align 4 .u32 lost;\n" OUT("k", "ld.global.u32 %r1, [lost];"), none, "one",
+          (const char *const[]){"`lost`", "`one`", "no module"});
+    fails(HEAD ".extern .global .align 4 .u32 lost;\n.global .u64 p = lost;\n", none, "one",
+          (const char *const[]){"`lost`", "`one`", "no module"});
+    links(none, HEAD DECLARED("nowhere"));                                           /* not used */
+    links(none, HEAD DECLARED("cudaNoSuchThing") OUT("k", CALL("cudaNoSuchThing"))); /* a kernel is refused, no more */
+}
+
+static void test_symbols_defined_twice(void **state)
+{
+    static const char *const definitions[] = {FUNCTION(".visible", "x", "mov.u32 %r1, 1;"),
+                                              ".visible .global .align 4 .u32 x;\n", ".visible .entry x() { ret; }\n"};
+    for (int i = 0; i < 3; i++) {
+        char text[512];
+        snprintf(text, sizeof text, HEAD "%s", definitions[i]);
+        fails(text, text, "two", (const char *const[]){"`x`", "`one`", "`two`"});
+    }
+    links(HEAD ".global .align 4 .u32 x;\n", HEAD ".visible .global .align 4 .u32 x;\n");
+}
+
+static void test_function_here_variable_there(void **state)
+{
+    fails(HEAD ".visible .global .align 4 .u32 x;\n", HEAD DECLARED("x") OUT("k", CALL("x")), "two",
+          (const char *const[]){"`x`", "a function", "a variable"});
+}
+
+static void test_wrong_numbers_of_modules(void **state)
+{
+    struct diag diag;
+    char *text;
+    assert_int_equal(ptx_link(NULL, 0, &text, &diag), STATUS_BAD_INPUT);
+    assert_null(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_declarations_find_definitions),
+        cmocka_unit_test(test_own_names_stay_their_own),
+        cmocka_unit_test(test_own_name_is_not_anothers_visible_one),
+        cmocka_unit_test(test_weak_definitions_are_one),
+        cmocka_unit_test(test_strong_definition_replaces_weak_ones),
+        cmocka_unit_test(test_dynamic_shared_memory_is_each_modules),
+        cmocka_unit_test(test_header_and_source_lines),
+        cmocka_unit_test(test_alias_defines),
+        cmocka_unit_test(test_undefined_symbols),
+        cmocka_unit_test(test_symbols_defined_twice),
+        cmocka_unit_test(test_function_here_variable_there),
+        cmocka_unit_test(test_wrong_numbers_of_modules),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -8,6 +8,8 @@ struct guard *guard_create(const struct ptx_launch *c)
     if (!c->checked || c->one_by_one || c->seed || c->variant || c->shadow || c->rounding_seed || c->cooperative ||
         c->chosen_blocks)
         return NULL;
+    if (c->kernel && c->kernel->uses_runtime) /* grids of its kernels share what only the checked loop keeps */
+        return NULL;
     if (!c->memory || c->memory->range_count > UINT32_MAX - 2 * MAX_FOUND)
         return NULL;
     struct guard *g = calloc(1, sizeof *g);

@@ -12,6 +12,7 @@
 
 enum { LANES = 32, ROUNDS = 20000, REPEATS = 5 };
 typedef float f32;
+typedef double f64;
 typedef uint16_t u16;
 typedef uint32_t u32;
 typedef int32_t s32;

@@ -348,7 +348,8 @@ enum { MAX_SIDE = 32, MAX_FLOATS = 512 }; /* floats of one a or b */
  * largest product or partial sum is `largest`. */
 static double cut_off(const struct product *p, double largest)
 {
-    return (p->k / 4 + 1) * 0x1p-22 * largest;
+    const uint32_t steps = p->k / 4 + 1;
+    return steps * 0x1p-22 * largest;
 }
 
 /* Rounding by chance: the element's sum in the order of k, as multiply_floats() makes it. `a` is a row, `b` a column

@@ -250,7 +250,6 @@ const struct insn *lane_retarget(struct lanes *L, uint32_t target)
 const struct insn *lane_switch(struct lanes *L, const struct insn *in)
 {
     const struct branch_table *table = &L->code->tables[in->aux];
-    uint32_t first = (uint32_t)__builtin_ctz(L->mask);
     for (uint32_t m = L->mask; m; m &= m - 1) {
         uint32_t lane = (uint32_t)__builtin_ctz(m);
         if (lane_value(L, in->a, lane) >= table->count) {
@@ -261,7 +260,7 @@ const struct insn *lane_switch(struct lanes *L, const struct insn *in)
             return lane_leave(L, pc_of(L, in) + 1, LANES_FAULT);
         }
     }
-    uint32_t target = table->targets[lane_value(L, in->a, first)], rest = L->mask;
+    uint32_t target, rest = L->mask;
     account(L, pc_of(L, in) + 1);
     uint32_t mask = L->mask;
     L->mask = 0;

@@ -188,13 +188,13 @@ static void half_to_half(struct lower *l, enum type dt, enum type st, uint32_t d
         emit(l, OP_MOV, 0, d, a, 0, 0);
         return;
     }
-    uint32_t x = temporary(l), y = x;
+    uint32_t x = temporary(l);
     emit(l, st == TYPE_F16 ? OP_F16_TO_F32 : OP_BF16_TO_F32, 0, x, a, 0, 0);
     if (dt != st) {
         narrow(l, dt, TYPE_F32, d, x);
         return;
     }
-    y = temporary(l);
+    uint32_t y = temporary(l);
     emit(l, OP_RINT_F32, (unsigned)l->m.value[CLASS_ROUND_INT], y, x, 0, 0);
     emit(l, dt == TYPE_F16 ? OP_F32_TO_F16 : OP_F32_TO_BF16, ROUND_RN, d, y, 0, 0);
 }

@@ -225,7 +225,7 @@ fail:
 struct ptx_module *variant_module(const struct ptx_module *module, const struct code **entry, uint64_t variant)
 {
     struct ptx_module *copy = malloc(sizeof *copy);
-    struct code **code = malloc((module->code_count + 1u) * sizeof(struct code *));
+    struct code **code = calloc(module->code_count + 1u, sizeof(struct code *));
     uint8_t *seen = calloc(module->code_count + 1u, 1);
     uint32_t start = 0;
     while (start < module->code_count && module->code[start] != *entry)

@@ -12,7 +12,7 @@ e2e: $(TARGETS) $(PROGRAMS) $(PAIRS) ## end-to-end tests on nvcc-built programs
 fuzz: $(FUZZ_TARGETS) ## each fuzz target for FUZZ_SECONDS
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/run-fuzz $(FUZZ_TARGETS)
 
-check: $(TARGETS) $(PROGRAMS) $(PAIRS) $(UNIT_TESTS) $(FUZZ_TARGETS) ## all tests; ends with "N passed, N failed"
+check: $(TARGETS) $(PROGRAMS) $(PAIRS) $(UNIT_TESTS) $(FUZZ_TARGETS) $(BENCHES) ## all tests; ends with "N passed, N failed"
 	@B=$(B) FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/run-tests $(UNIT_TESTS) $(sort $(wildcard tests/e2e/*.sh)) --fuzz $(FUZZ_TARGETS)
 
 asan: ## unit and end-to-end tests of the CPU parts under AddressSanitizer

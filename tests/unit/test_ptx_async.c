@@ -227,9 +227,7 @@ static void test_faults(void **state)
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         char text[2048];
         struct kit k;
-        size_t n = strlen(HEAD);
-        memcpy(text, HEAD, n);
-        snprintf(text + n, sizeof text - n, "%s\nret;\n}\n", wrong[i].body);
+        snprintf(text, sizeof text, "%s%s\nret;\n}\n", HEAD, wrong[i].body);
         kit_load(&k, text);
         kit_buffer(&k, 0, in, sizeof in);
         kit_buffer(&k, 1, out, sizeof out);

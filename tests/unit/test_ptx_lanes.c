@@ -229,7 +229,8 @@ static struct end *both(const char *what, const struct pair *p)
         fail_msg("%s: status %d, %s in line %u one by one; %d, %s in line %u in lock-step", what, (int)threads.status,
                  ptx_fault_kind_name(threads.kind), threads.access.ptx_line, (int)lanes.status,
                  ptx_fault_kind_name(lanes.kind), lanes.access.ptx_line);
-    if (memcmp(&threads.access, &lanes.access, sizeof lanes.access) != 0)
+    if (memcmp(threads.access.thread, lanes.access.thread, sizeof lanes.access.thread) != 0 ||
+        memcmp(threads.access.block, lanes.access.block, sizeof lanes.access.block) != 0)
         fail_msg("%s: thread (%u, %u, %u) one by one, (%u, %u, %u) in lock-step", what, threads.access.thread[0],
                  threads.access.thread[1], threads.access.thread[2], lanes.access.thread[0], lanes.access.thread[1],
                  lanes.access.thread[2]);

@@ -16,9 +16,7 @@ static _Alignas(16) uint64_t in[64], out[64];
 static void start(struct kit *k, const char *body, int mode)
 {
     char text[8192];
-    size_t n = strlen(HEAD);
-    memcpy(text, HEAD, n);
-    snprintf(text + n, sizeof text - n, "%s\nret;\n}\n", body);
+    snprintf(text, sizeof text, "%s%s\nret;\n}\n", HEAD, body);
     kit_load(k, text);
     kit_buffer(k, 0, in, sizeof in);
     kit_buffer(k, 1, out, sizeof out);

@@ -357,18 +357,19 @@ static bool write_form(struct form *f, const char *operands, const char *const c
     for (uint32_t i = 0; i < f->type_count; i++)
         n += (size_t)snprintf(name + n, sizeof name - n, ".%s", type_info[f->types[i]].name);
     char list[80] = "";
+    size_t used = 0;
     for (const char *p = operands; *p; p++) {
         char one[16] = {*p};
         if (p[0] == '%' && p[1] == 'u') {
             snprintf(one, sizeof one, "%u", f->immediate);
             p++;
         }
-        strcat(list, one);
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s", one);
     }
     if (is(f, "cvt") && form_packed(f->types[0]))
-        strcat(list, ", %b");
+        used += (size_t)snprintf(list + used, sizeof list - used, ", %%b");
     if (form_has(f, M(OPER)) && (is(f, "setp") || is(f, "set")))
-        strcat(list, f->variant == 2 ? ", !%c" : ", %c");
+        snprintf(list + used, sizeof list - used, "%s", f->variant == 2 ? ", !%c" : ", %c");
     bool packed = form_packed(f->types[0]), carry_in = is(f, "addc") || is(f, "subc") || is(f, "madc");
     if (is(f, "setp")) {
         if (f->variant > 2 || (f->variant == 2 && (packed || !form_has(f, M(OPER)))))

@@ -189,7 +189,7 @@ static bool fill(const struct counter *c, const struct counted *x, struct ptx_in
     *out = (struct ptx_instruction_counts){
         .ptx_line = x->line,
         .opcode = s->opcode->text,
-        .class = (enum ptx_class)x->class,
+        .kind = (enum ptx_class)x->class,
         .flop_type = (enum ptx_flop_type)x->flop_type,
         .threads = executed,
         .guarded_off = executed - did,
@@ -216,7 +216,7 @@ static bool fill(const struct counter *c, const struct counted *x, struct ptx_in
 
 static void add_up(struct ptx_profile *p, const struct ptx_instruction_counts *i)
 {
-    p->classes[i->class] += i->threads;
+    p->classes[i->kind] += i->threads;
     p->flops[i->flop_type] += i->flops;
     p->threads += i->threads;
     p->guarded_off += i->guarded_off;

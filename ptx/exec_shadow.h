@@ -22,6 +22,8 @@
  * and PAIR32: two values, in the slot's struct number_pair. LOW32 and HIGH32: the 32-bit halves of a double, which is
  * in `low` of the pair; `origin` of its `high` keeps the bits of the other half. Kinds from F64 on have a pair. BITS:
  * an integer that a rounded float's bits went into; `wide` says by how much it is off. */
+_Static_assert(sizeof(struct ptx_shadow_value) == 16, "entries are written to memory by callers");
+
 enum { NUMBER_LOADED = PTX_SHADOW_REST + 1, NUMBER_PAIR16, NUMBER_PAIR32, NUMBER_LOW32, NUMBER_HIGH32, NUMBER_BITS };
 enum { ORIGIN_COMPUTED, ORIGIN_MEMORY };
 /* Flags that go on to whatever is made of a value; those that go from a condition or an address to what depends on it.

@@ -18,11 +18,23 @@
 #ifndef OPSPTX_H
 #define OPSPTX_H
 
+#ifdef __cplusplus
+#include <atomic>
+typedef std::atomic<bool> ptx_flag;
+#else
 #include <stdatomic.h>
+typedef atomic_bool ptx_flag;
+#endif
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <opsdebug/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#else
+_Static_assert(sizeof(atomic_bool) == 1, "as C++ has it");
+#endif
 
 /* Generic-address windows, 4 GiB each. */
 #define PTX_SHARED_WINDOW UINT64_C(0x00fe000000000000)
@@ -178,7 +190,6 @@ struct ptx_shadow_value {
                             to know, `wide` means nothing outside the executor */
     uint32_t flags : 4;  /* enum ptx_shadow_flags */
 };
-_Static_assert(sizeof(struct ptx_shadow_value) == 16, "entries are written to memory by callers");
 /* A double's wide value has twice its digits: `entry->wide` plus this, which is 0 for other kinds. `entry` lies among
  * the entries of a range. */
 static inline double ptx_shadow_low(const struct ptx_shadow_value *entry)
@@ -384,7 +395,7 @@ struct ptx_access_counts {
 struct ptx_instruction_counts {
     uint32_t ptx_line;  /* several may share one; resolve with ptx_module_source() */
     const char *opcode; /* lives as long as the module */
-    enum ptx_class class;
+    enum ptx_class kind;
     enum ptx_flop_type flop_type; /* where `flops` is not 0 */
     uint64_t threads;             /* that executed it, those included whose guard was false */
     uint64_t guarded_off;         /* and these alone */
@@ -475,7 +486,7 @@ struct ptx_launch {
     uint32_t workers;           /* threads for blocks; 0 or 1: on the calling thread only */
     uint64_t instruction_limit; /* thread instructions; 0: none. Reached: STATUS_LIMIT */
     uint64_t time_limit_ns;     /* from ptx_run()'s start; 0: none. Reached: STATUS_LIMIT soon after */
-    const atomic_bool *cancel;  /* becomes true: STATUS_CANCELLED soon after */
+    const ptx_flag *cancel;     /* becomes true: STATUS_CANCELLED soon after */
     void (*print)(void *context, const char *text, size_t bytes); /* device printf and assert text; NULL drops it */
     void *print_context;
     /* The heap of malloc and free: memory of the caller, at `heap_host`, which `memory` has as device memory at
@@ -523,4 +534,7 @@ void ptx_profile_free(struct ptx_profile *profile); /* of one that was taken out
 
 const char *ptx_fault_kind_name(enum ptx_fault_kind kind);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

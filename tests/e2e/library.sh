@@ -18,6 +18,9 @@ sed 's/setp.gt.u32/setp.ge.u32/' docs/examples/run_kernel.c >"$scratch/sound.c"
 # shellcheck disable=SC2086
 check "its sound twin builds" cc $flags "$scratch/sound.c" -o "$scratch/sound" $libraries
 equal "and has no fault" "x[19] = 38|" "$("$scratch/sound" | tr '\n' '|')"
+printf '%s\n' '#include <opsdebug/opsptx.h>' 'int main() { ptx_module *m; diag d; return ptx_module_load("x", 1, "x", &m, &d) != STATUS_BAD_INPUT; }' >"$scratch/plus.cpp"
+# shellcheck disable=SC2086
+check "the header and the archive serve C++" sh -c 'c++ -std=c++17 -Wall -Wextra -Wpedantic -Werror '"$flags"' "$0/plus.cpp" -o "$0/plus" '"$libraries"' && "$0/plus"' "$scratch"
 equal "no other names are seen from outside" "" \
     "$(nm -g --defined-only "$prefix/lib/libopsptx.a" 2>/dev/null | awk 'NF == 3 && $3 !~ /^ptx_/ { print $3 }' | tr '\n' ' ')"
 check "the installed launcher runs" "$prefix/bin/ops-debug" --version

@@ -393,6 +393,8 @@ void lower_cvt(struct lower *l)
                  dt != TYPE_BF16X2 && st != TYPE_F16X2 && st != TYPE_BF16X2;
     if (!known)
         lower_refuse(l, "this pair of types is not known here");
+    if (has(l, M(FTZ)) && dt != TYPE_F32 && st != TYPE_F32)
+        lower_refuse(l, ".ftz needs an end that is .f32");
     uint32_t a = source(l, 1, register_type(l, 1, st));
     if (dk != 'f' && sk != 'f') {
         if (has(l, M(ROUND) | M(ROUND_INT) | M(FTZ) | M(RELU) | M(SATFINITE)))

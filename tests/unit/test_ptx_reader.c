@@ -329,9 +329,34 @@ static void test_refusals(void **state)
     assert_null(m);
 }
 
+/* .ftz of cvt concerns single precision. */
+static void test_cvt_ftz_needs_single_precision(void **state)
+{
+    static const char *const kernels[] = {"cvt.rn.ftz.f16.f64 %h0, %d0;", "cvt.ftz.f64.f16 %d0, %h0;",
+                                          "cvt.rzi.ftz.s32.f64 %r0, %d0;"};
+    static const char *const sound[] = {"cvt.rn.ftz.f16.f32 %h0, %f0;", "cvt.ftz.f64.f32 %d0, %f0;",
+                                        "cvt.rzi.ftz.s32.f32 %r0, %f0;"};
+    for (int i = 0; i < 6; i++) {
+        struct ptx_module *m;
+        struct diag diag;
+        char text[300];
+        int n = snprintf(text, sizeof text,
+                         ".version 8.0\n.target sm_80\n.address_size 64\n.entry k() { .reg .f64 %%d0; .reg .b16 %%h0; "
+                         ".reg .b32 %%r0; .reg .f32 %%f0; %s ret; }\n",
+                         i < 3 ? kernels[i] : sound[i - 3]);
+        assert_int_equal(ptx_module_load(text, (size_t)n, "text", &m, &diag), STATUS_OK);
+        const struct diag *why = ptx_kernel_refusal(m, ptx_module_kernel(m, 0));
+        assert_int_equal(why != NULL, i < 3);
+        if (why)
+            assert_non_null(strstr(why->text, ".ftz"));
+        ptx_module_free(m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cvt_ftz_needs_single_precision),
         cmocka_unit_test(test_messages),
         cmocka_unit_test(test_kernel_facts),
         cmocka_unit_test(test_variables),

@@ -5,24 +5,6 @@
 
 #include "analyzer/place.h"
 
-void access_counts_add(struct ptx_access_counts *to, const struct ptx_access_counts *from)
-{
-    to->accesses += from->accesses;
-    to->read_bytes += from->read_bytes;
-    to->write_bytes += from->write_bytes;
-    to->requests += from->requests;
-    to->request_accesses += from->request_accesses;
-    to->sectors += from->sectors;
-    to->ideal_sectors += from->ideal_sectors;
-    to->lines += from->lines;
-    to->wavefronts += from->wavefronts;
-    to->ideal_wavefronts += from->ideal_wavefronts;
-    to->atomics += from->atomics;
-    to->same_address += from->same_address;
-    if (from->same_address_most > to->same_address_most)
-        to->same_address_most = from->same_address_most;
-}
-
 static void add_instruction(struct line_counts *to, const struct ptx_instruction_counts *from)
 {
     to->threads += from->threads;
@@ -33,7 +15,7 @@ static void add_instruction(struct line_counts *to, const struct ptx_instruction
     to->branches += from->branches;
     to->divergent += from->divergent;
     for (int space = 0; space < 5; space++)
-        access_counts_add(&to->access[space], &from->access[space]);
+        ptx_access_counts_add(&to->access[space], &from->access[space]);
 }
 
 uint64_t line_requests(const struct line_counts *l)
@@ -91,7 +73,7 @@ static void add_totals(struct ptx_profile *to, const struct ptx_profile *from)
     to->branches += from->branches;
     to->divergent += from->divergent;
     for (int space = 0; space < 5; space++) {
-        access_counts_add(&to->access[space], &from->access[space]);
+        ptx_access_counts_add(&to->access[space], &from->access[space]);
         to->unique[space].read += from->unique[space].read;
         to->unique[space].written += from->unique[space].written;
         to->unique[space].either += from->unique[space].either;

@@ -33,6 +33,4 @@ uint64_t line_requests(const struct line_counts *line);
 uint64_t line_sectors(const struct line_counts *line);
 uint64_t line_ideal_sectors(const struct line_counts *line);
 
-void access_counts_add(struct ptx_access_counts *to, const struct ptx_access_counts *from);
-
 #endif

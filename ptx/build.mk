@@ -33,7 +33,7 @@ $(eval $(call unit_test,ptx_shadow_values,$(PTX_SHADOW_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_shadow_flags,$(PTX_SHADOW_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_shadow_double,$(PTX_SHADOW_KIT) $(PTX),-lmpfr -lgmp))
 $(eval $(call unit_test,ptx_lanes,$(B)/obj/tests/unit/ptx_random.o $(PTX_KIT) $(PTX)))
-$(eval $(call unit_test,ptx_counts,$(B)/obj/tests/unit/ptx_random.o $(PTX_KIT) $(PTX)))
+$(eval $(call unit_test,ptx_counts,$(B)/obj/tests/unit/ptx_pattern.o $(B)/obj/tests/unit/ptx_random.o $(PTX_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_guard,$(B)/obj/tests/unit/ptx_defects.o $(PTX_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_rounding,$(PTX_KIT) $(PTX),-lmpfr -lgmp))
 

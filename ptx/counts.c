@@ -84,7 +84,7 @@ void counter_free(struct counter *c)
 
 /* ---- all workers' together ---- */
 
-static void add_access(struct ptx_access_counts *to, const struct ptx_access_counts *from)
+void ptx_access_counts_add(struct ptx_access_counts *to, const struct ptx_access_counts *from)
 {
     to->accesses += from->accesses;
     to->read_bytes += from->read_bytes;
@@ -119,7 +119,7 @@ static bool merge(struct counter *to, const struct counter *from)
         if (!to->sites[i])
             return false;
         for (int space = 0; space < COUNTED_SPACES; space++)
-            add_access(&to->sites[i]->in[space], &from->sites[i]->in[space]);
+            ptx_access_counts_add(&to->sites[i]->in[space], &from->sites[i]->in[space]);
     }
     for (size_t i = 0; i < from->pages.capacity; i++) {
         const struct map_slot *slot = &from->pages.slots[i];
@@ -209,7 +209,7 @@ static bool fill(const struct counter *c, const struct counted *x, struct ptx_in
     for (uint32_t pc = k->statement_pc[x->statement]; pc < k->statement_pc[x->statement + 1]; pc++) {
         uint32_t site = t->site_of[t->base[x->function] + pc];
         for (int space = 0; c->sites[site] && space < COUNTED_SPACES; space++)
-            add_access(&out->access[space], &c->sites[site]->in[space]);
+            ptx_access_counts_add(&out->access[space], &c->sites[site]->in[space]);
     }
     return true;
 }
@@ -225,7 +225,7 @@ static void add_up(struct ptx_profile *p, const struct ptx_instruction_counts *i
     p->branches += i->branches;
     p->divergent += i->divergent;
     for (int space = 0; space < COUNTED_SPACES; space++)
-        add_access(&p->access[space], &i->access[space]);
+        ptx_access_counts_add(&p->access[space], &i->access[space]);
 }
 
 static int by_line(const void *a, const void *b)

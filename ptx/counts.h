@@ -70,12 +70,32 @@ struct count_table {
 struct count_table *count_table_make(const struct launch *l);
 void count_table_free(struct count_table *t);
 
+/* Addresses that grow by steps: lane i's is base + stride * (i % 2^fold) + rise * (i / 2^fold). */
+struct site_steps {
+    uint64_t base;
+    int64_t stride, rise;
+    uint32_t fold, mask; /* mask: the lanes */
+};
+static inline uint64_t steps_address(const struct site_steps *x, uint32_t lane)
+{
+    return x->base + (uint64_t)x->stride * (lane & ((1u << x->fold) - 1)) + (uint64_t)x->rise * (lane >> x->fold);
+}
+
+/* A request whose addresses grow by steps, and what it was like. */
+struct steps_memo {
+    int64_t stride, rise;
+    uint32_t mask;
+    uint8_t known, low, space, fold; /* low: the first lane's place in its line */
+    uint16_t sectors, ideal_sectors, lines, wavefronts, ideal_wavefronts, same_address;
+};
+
 /* What a site's requests were like, by space that they went to. */
 struct site_counts {
     struct ptx_access_counts in[COUNTED_SPACES];
+    struct steps_memo memo[32]; /* by word of the line: the last one */
 };
 
-enum { TOUCH_PAGE = 4096, TOUCH_RECENT = 8 };
+enum { TOUCH_PAGE = 4096, TOUCH_RECENT = 256 };
 #define TOUCH_CONST (UINT64_C(1) << 63) /* in a page's key: touched as .const */
 struct touch_page {                     /* one bit per byte */
     uint64_t read[TOUCH_PAGE / 64], written[TOUCH_PAGE / 64];
@@ -123,6 +143,10 @@ struct site_values {
 /* The lanes of `mask` do what the site does. `together`: they are a warp's; else one thread's, of whose warp nothing is
  * known. Changes *v. */
 void count_site(struct counter *c, uint32_t site, struct site_values *v, uint32_t mask, bool together);
+
+/* The same for lanes of a warp whose addresses, offset included, grow by steps; changes *steps. False: it must be told
+ * lane by lane. */
+bool count_steps(struct counter *c, uint32_t site, struct site_steps *steps);
 
 /* ---- exec_counted.c ---- */
 void count_thread(struct worker *w, struct thread *t, uint32_t site);

@@ -186,22 +186,14 @@ static void count_lines_local(struct ptx_access_counts *a, const uint64_t *addre
     a->ideal_sectors += (n * step + 31) / 32 < sectors ? (n * step + 31) / 32 : sectors;
 }
 
-/* The accesses of `mask` that are all to one space. */
-static void count_same_space(struct counter *c, const struct site *s, struct ptx_access_counts *a, enum ptx_space space,
-                             const uint64_t *address, uint32_t mask, uint32_t size, bool together)
+/* What the accesses of `mask`, all to one space, are as a request of a warp. */
+static void measure(const struct site *s, struct ptx_access_counts *a, enum ptx_space space, const uint64_t *address,
+                    uint32_t mask, uint32_t size)
 {
     uint64_t sorted[WARP];
     uint32_t n = 0;
-    for (uint32_t m = mask; m; m &= m - 1) {
-        uint64_t at = address[__builtin_ctz(m)];
-        sorted[n++] = at;
-        touch(c, space, at, size, s->read, s->write);
-    }
-    a->accesses += n;
-    a->read_bytes += s->read ? (uint64_t)n * size : 0;
-    a->write_bytes += s->write ? (uint64_t)n * size : 0;
-    if (!together)
-        return;
+    for (uint32_t m = mask; m; m &= m - 1)
+        sorted[n++] = address[__builtin_ctz(m)];
     a->requests++;
     a->request_accesses += n;
     sort(sorted, n);
@@ -211,10 +203,9 @@ static void count_same_space(struct counter *c, const struct site *s, struct ptx
         count_lines_local(a, address, mask, size);
     } else if (space == PTX_SPACE_GLOBAL) {
         uint32_t per_access = (size + 31) / 32; /* aligned: whole sectors, or inside one */
-        uint64_t ideal = (different_bytes(sorted, n, size) + 31) / 32;
         a->sectors += (uint64_t)different(sorted, n, SECTOR_SHIFT) * per_access;
         a->lines += different(sorted, n, LINE_SHIFT);
-        a->ideal_sectors += ideal;
+        a->ideal_sectors += (different_bytes(sorted, n, size) + 31) / 32;
     }
     if (s->atomic) {
         uint32_t most = most_equal(sorted, n);
@@ -223,6 +214,112 @@ static void count_same_space(struct counter *c, const struct site *s, struct ptx
         a->same_address_most = most > a->same_address_most ? most : a->same_address_most;
     }
 }
+
+static void count_bytes(const struct site *s, struct ptx_access_counts *a, uint32_t lanes, uint32_t size)
+{
+    a->accesses += lanes;
+    a->read_bytes += s->read ? (uint64_t)lanes * size : 0;
+    a->write_bytes += s->write ? (uint64_t)lanes * size : 0;
+}
+
+/* The accesses of `mask` that are all to one space. */
+static void count_same_space(struct counter *c, const struct site *s, struct ptx_access_counts *a, enum ptx_space space,
+                             const uint64_t *address, uint32_t mask, uint32_t size, bool together)
+{
+    for (uint32_t m = mask; m; m &= m - 1)
+        touch(c, space, address[__builtin_ctz(m)], size, s->read, s->write);
+    count_bytes(s, a, (uint32_t)__builtin_popcount(mask), size);
+    if (together)
+        measure(s, a, space, address, mask, size);
+}
+
+/* ---- addresses that grow by steps ---- */
+
+static void touch_steps(struct counter *c, const struct site *s, enum ptx_space space, const struct site_steps *x)
+{
+    uint32_t rows = x->rise ? WARP >> x->fold : 1, columns = 1u << x->fold;
+    if (x->mask != UINT32_MAX && (x->stride || x->rise)) {
+        for (uint32_t m = x->mask; m; m &= m - 1)
+            touch(c, space, steps_address(x, (uint32_t)__builtin_ctz(m)), s->bytes, s->read, s->write);
+        return;
+    }
+    for (uint32_t row = 0; row < rows; row++) {
+        uint64_t at = x->base + (uint64_t)x->rise * row;
+        if (x->stride == 0)
+            touch(c, space, at, s->bytes, s->read, s->write);
+        else if (x->stride == s->bytes)
+            touch(c, space, at, (uint64_t)s->bytes * columns, s->read, s->write);
+        else
+            for (uint32_t i = 0; i < columns; i++)
+                touch(c, space, at + (uint64_t)x->stride * i, s->bytes, s->read, s->write);
+    }
+}
+
+static bool same_window(const struct site_steps *x, uint32_t corner)
+{
+    return steps_address(x, corner) >> 32 == x->base >> 32;
+}
+
+static struct steps_memo measure_steps(const struct site *s, enum ptx_space space, const struct site_steps *x,
+                                       uint8_t low)
+{
+    uint64_t address[WARP];
+    struct ptx_access_counts a = {0};
+    for (uint32_t i = 0; i < WARP; i++)
+        address[i] = steps_address(x, i);
+    measure(s, &a, space, address, x->mask, s->bytes);
+    return (struct steps_memo){
+        .stride = x->stride,
+        .rise = x->rise,
+        .mask = x->mask,
+        .known = 1,
+        .low = low,
+        .space = (uint8_t)space,
+        .fold = (uint8_t)x->fold,
+        .sectors = (uint16_t)a.sectors,
+        .ideal_sectors = (uint16_t)a.ideal_sectors,
+        .lines = (uint16_t)a.lines,
+        .wavefronts = (uint16_t)a.wavefronts,
+        .ideal_wavefronts = (uint16_t)a.ideal_wavefronts,
+        .same_address = (uint16_t)a.same_address,
+    };
+}
+
+bool count_steps(struct counter *c, uint32_t number, struct site_steps *x)
+{
+    const struct site *s = &c->table->sites[number];
+    const uint32_t columns = 1u << x->fold;
+    if (s->kind != SITE_PLAIN ||
+        (s->space == MEM_GENERIC &&
+         !(same_window(x, WARP - 1) && same_window(x, columns - 1) && same_window(x, WARP - columns))))
+        return false;
+    enum ptx_space space = space_of(s->space, &x->base);
+    struct ptx_access_counts *a = counts_of(c, number, space);
+    if (space == PTX_SPACE_LOCAL || !a)
+        return false;
+    /* Nothing but the place within a line and the steps matters: mostly it was so the last time. */
+    const uint8_t low = x->stride || x->rise ? x->base & 127 : 0;
+    struct steps_memo *memo = &c->sites[number]->memo[low / 4];
+    if (!memo->known || memo->low != low || memo->space != space || memo->stride != x->stride ||
+        memo->rise != x->rise || memo->fold != x->fold || memo->mask != x->mask)
+        *memo = measure_steps(s, space, x, low);
+    a->requests++;
+    a->request_accesses += (uint32_t)__builtin_popcount(x->mask);
+    a->sectors += memo->sectors;
+    a->ideal_sectors += memo->ideal_sectors;
+    a->lines += memo->lines;
+    a->wavefronts += memo->wavefronts;
+    a->ideal_wavefronts += memo->ideal_wavefronts;
+    a->atomics += s->atomic;
+    a->same_address += memo->same_address;
+    if (memo->same_address > a->same_address_most)
+        a->same_address_most = memo->same_address;
+    count_bytes(s, a, (uint32_t)__builtin_popcount(x->mask), s->bytes);
+    touch_steps(c, s, space, x);
+    return true;
+}
+
+/* ---- addresses of any kind ---- */
 
 static void count_request(struct counter *c, uint32_t site, const uint64_t *given, uint32_t mask, uint32_t size,
                           bool together)

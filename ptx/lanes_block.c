@@ -32,8 +32,10 @@ bool lanes_launch(struct launch *l)
 #endif
     for (int partial = 0; partial < 2; partial++)
         l->lane_handlers[partial] = handlers[partial];
+    if (l->counting && !lanes_count_install(l))
+        return false; /* threads are counted, too */
     l->lane_code = lc;
-    return !l->counting || lanes_count_install(l);
+    return true;
 #else
     return false;
 #endif

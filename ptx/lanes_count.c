@@ -83,10 +83,30 @@ static void values_of(struct lanes *L, uint32_t slot, uint64_t *out)
     const uint8_t *v = L->file + (size_t)unit * LANE_UNIT;
     if (L->state[unit] & LANE_VECTOR && L->lc->unit_class[unit] == CLASS_WIDE) {
         memcpy(out, v, WARP * sizeof *out);
-        return;
+    } else if (L->state[unit] & LANE_VECTOR && L->lc->unit_class[unit] == CLASS_WORD) {
+        for (uint32_t i = 0; i < WARP; i++)
+            out[i] = ((const uint32_t *)(const void *)v)[i];
+    } else {
+        for (uint32_t i = 0; i < WARP; i++)
+            out[i] = lane_value(L, unit, i);
     }
-    for (uint32_t i = 0; i < WARP; i++)
-        out[i] = lane_value(L, unit, i);
+}
+
+/* Registers that hold one number, or numbers that grow by steps. Words of addresses in shared memory do not wrap
+ * around: that would lead out of it. */
+static bool count_by_steps(struct lanes *L, uint32_t number)
+{
+    const struct site *s = &L->counter->table->sites[number];
+    uint32_t unit = L->lc->unit[s->slot];
+    bool affine = L->state[unit] & LANE_AFFINE, wide = L->lc->unit_class[unit] == CLASS_WIDE;
+    if (L->state[unit] & LANE_VECTOR || (!wide && (L->lc->unit_class[unit] != CLASS_WORD || s->space != MEM_SHARED)))
+        return false;
+    struct site_steps x = {.base = (wide ? L->base[unit] : (uint32_t)L->base[unit]) + s->imm,
+                           .stride = affine ? L->stride[unit] : 0,
+                           .rise = affine ? L->rise[unit] : 0,
+                           .fold = L->fold,
+                           .mask = L->mask};
+    return count_steps(L->counter, number, &x);
 }
 
 static uint32_t site_at(const struct lanes *L, const struct insn *in)
@@ -109,7 +129,7 @@ static const struct insn *count_memory(struct lanes *L, const struct insn *in)
 {
     uint32_t number = site_at(L, in);
     struct site_values v;
-    if (number != NO_SITE) {
+    if (number != NO_SITE && !count_by_steps(L, number)) {
         site_values(L, number, &v);
         count_site(L->counter, number, &v, L->mask, true);
     }

@@ -530,6 +530,8 @@ struct ptx_result {
  * names is STATUS_NOT_SUPPORTED with that message. */
 enum status ptx_run(const struct ptx_launch *launch, struct ptx_result *result, struct diag *diag);
 void ptx_result_free(struct ptx_result *result);
+/* Adds up what profiles say of one space. */
+void ptx_access_counts_add(struct ptx_access_counts *to, const struct ptx_access_counts *from);
 void ptx_profile_free(struct ptx_profile *profile); /* of one that was taken out of a result; NULL is fine */
 
 const char *ptx_fault_kind_name(enum ptx_fault_kind kind);

@@ -5,99 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tests/unit/ptx_kit.h"
+#include "tests/unit/ptx_pattern.h"
 #include "tests/unit/ptx_random.h"
 
-enum { WARP = 32, MOST = 1024, SHARED = 16384 };
-
-/* ---- the pattern of one access ---- */
-
-struct pattern {
-    uint32_t threads, size; /* of one block; bytes of an access */
-    uint32_t offset[MOST];  /* by thread */
-    bool active[MOST];
-};
-
-struct expected {
-    uint64_t accesses, bytes, requests, sectors, ideal, lines, wavefronts, ideal_wavefronts, same, same_most, unique;
-};
-
-static uint32_t set_size(const uint64_t *v, uint32_t n, uint32_t unit)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        bool seen = false;
-        for (uint32_t k = 0; k < i; k++)
-            seen |= v[k] / unit == v[i] / unit;
-        count += !seen;
-    }
-    return count;
-}
-
-/* Lanes [from, to) of a warp at once: how often the fullest bank has to answer. */
-static uint32_t bank_turns(const uint64_t *bytes, uint32_t n)
-{
-    uint32_t most = 0;
-    for (uint64_t bank = 0; bank < 32; bank++) {
-        uint64_t words[WARP * 16];
-        uint32_t count = 0;
-        for (uint32_t i = 0; i < n; i++)
-            if (bytes[i] / 4 % 32 == bank)
-                words[count++] = bytes[i];
-        uint32_t turns = set_size(words, count, 4);
-        most = turns > most ? turns : most;
-    }
-    return most;
-}
-
-static struct expected expect(const struct pattern *p, uint64_t base)
-{
-    struct expected e = {0};
-    static uint8_t touched[1 << 20];
-    memset(touched, 0, sizeof touched);
-    for (uint32_t first = 0; first < p->threads; first += WARP) {
-        uint64_t addresses[WARP], bytes[WARP * 16];
-        uint32_t n = 0, byte_count = 0;
-        for (uint32_t i = first; i < first + WARP && i < p->threads; i++) {
-            if (!p->active[i])
-                continue;
-            addresses[n++] = base + p->offset[i];
-            for (uint32_t k = 0; k < p->size; k++) {
-                bytes[byte_count++] = base + p->offset[i] + k;
-                touched[p->offset[i] + k] = 1;
-            }
-        }
-        if (!n)
-            continue;
-        e.accesses += n;
-        e.bytes += (uint64_t)n * p->size;
-        e.requests++;
-        e.sectors += set_size(bytes, byte_count, 32);
-        e.lines += set_size(bytes, byte_count, 128);
-        e.ideal += (set_size(bytes, byte_count, 1) + 31) / 32;
-        uint32_t most = 0;
-        for (uint32_t i = 0; i < n; i++) {
-            uint32_t same = 0;
-            for (uint32_t k = 0; k < n; k++)
-                same += addresses[k] == addresses[i];
-            most = same > most ? same : most;
-        }
-        e.same += most;
-        e.same_most = most > e.same_most ? most : e.same_most;
-        uint32_t part = p->size <= 4 ? 32 : p->size == 8 ? 16 : 8;
-        for (uint32_t from = 0; from < WARP; from += part) {
-            uint64_t in_part[WARP * 16];
-            uint32_t count = 0;
-            for (uint32_t i = first + from; i < first + from + part && i < p->threads; i++)
-                for (uint32_t k = 0; p->active[i] && k < p->size; k++)
-                    in_part[count++] = p->offset[i] + k;
-            e.wavefronts += bank_turns(in_part, count);
-            e.ideal_wavefronts += count > 0;
-        }
-    }
-    for (size_t i = 0; i < sizeof touched; i++)
-        e.unique += touched[i];
-    return e;
-}
+enum { SHARED = 16384 };
 
 /* ---- the kernel of one access ---- */
 
@@ -311,6 +222,135 @@ static void test_random_patterns(void **state)
             p.active[i] = kit_random(&random) % 4 < density;
         }
         run_pattern(&p, shared ? "shared" : "global", what, kit_random(&random) & 1, round % 5 == 0, 2);
+    }
+}
+
+/* ---- addresses that grow by steps, which the executor keeps as such ---- */
+
+struct steps {
+    const char *space; /* "global", "shared", or "": generic, in global memory */
+    enum access what;
+    uint32_t size, columns, rows, stride, rise, start, next, rounds; /* bytes; `next`: from round to round */
+    bool some;                                                       /* only lanes whose column is below 5 */
+};
+
+static void steps_text(char *text, size_t room, const struct steps *s)
+{
+    static const char *const types[] = {[1] = "u8", [2] = "u16", [4] = "u32", [8] = "u64", [16] = "v2.u64"};
+    const char *value = s->size == 16 ? "{%rd6, %rd7}" : s->size == 8 ? "%rd6" : s->size == 4 ? "%r4" : "%rs1";
+    const char *dot = *s->space ? "." : "", *at = strcmp(s->space, "shared") == 0 ? "%r5" : "%rd5";
+    char access[200];
+    if (s->what == LOAD)
+        snprintf(access, sizeof access, "ld%s%s.%s %s, [%s+%u];", dot, s->space, types[s->size], value, at, s->start);
+    else if (s->what == STORE)
+        snprintf(access, sizeof access, "st%s%s.%s [%s+%u], %s;", dot, s->space, types[s->size], at, s->start, value);
+    else
+        snprintf(access, sizeof access, "atom%s%s.add.%s %s, [%s+%u], 1;", dot, s->space, types[s->size], value, at,
+                 s->start);
+    snprintf(text, room,
+             ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 data)\n"
+             "{ .reg .pred %%p<3>; .reg .b16 %%rs<4>; .reg .b32 %%r<12>; .reg .b64 %%rd<12>;"
+             " .shared .align 128 .b8 s[%d];\n"
+             "ld.param.u64 %%rd1, [data]; mov.u32 %%r1, %%tid.x; mov.u32 %%r2, %%tid.y;\n"
+             "mov.u16 %%rs1, 0; mov.u32 %%r4, 0; mov.u64 %%rd6, 0; mov.u64 %%rd7, 0; mov.u32 %%r9, 0;\n"
+             "mul.wide.u32 %%rd2, %%r1, %u; mul.wide.u32 %%rd3, %%r2, %u; add.s64 %%rd2, %%rd2, %%rd3;"
+             " add.s64 %%rd5, %%rd1, %%rd2;\n"
+             "mul.lo.u32 %%r6, %%r1, %u; mul.lo.u32 %%r7, %%r2, %u; add.s32 %%r6, %%r6, %%r7; mov.u32 %%r8, s;"
+             " add.s32 %%r5, %%r8, %%r6;\n"
+             "setp.lt.u32 %%p2, %%r1, 5;\n"
+             "LOOP:\n%s %s\n"
+             "add.s64 %%rd5, %%rd5, %u; add.s32 %%r5, %%r5, %u; add.s32 %%r9, %%r9, 1;\n"
+             "setp.lt.u32 %%p1, %%r9, %u; @%%p1 bra LOOP; ret; }\n",
+             SHARED, s->stride, s->rise, s->stride, s->rise, s->some ? "@%p2" : "", access, s->next, s->next,
+             s->rounds);
+}
+
+static void run_steps(const struct steps *s)
+{
+    static struct kit k;
+    static struct pattern p;
+    static _Alignas(256) unsigned char data[1 << 18];
+    char text[2400];
+    bool shared = strcmp(s->space, "shared") == 0;
+    struct expected e = {0};
+    steps_text(text, sizeof text, s);
+    kit_load(&k, text);
+    uint64_t base = kit_buffer(&k, 0, data, sizeof data);
+    k.launch.profile = true;
+    k.launch.block[1] = s->rows;
+    assert_int_equal(kit_run(&k, "k", 2, s->columns), STATUS_OK);
+    all_active(&p, s->columns * s->rows, s->size);
+    for (uint32_t round = 0; round < s->rounds; round++) {
+        for (uint32_t i = 0; i < p.threads; i++) {
+            p.offset[i] = s->start + i % s->columns * s->stride + i / s->columns * s->rise + round * s->next;
+            p.active[i] = !s->some || i % s->columns < 5;
+        }
+        struct expected one = expect(&p, shared ? 0 : base);
+        e.accesses += one.accesses;
+        e.bytes += one.bytes;
+        e.requests += one.requests;
+        e.sectors += one.sectors;
+        e.ideal += one.ideal;
+        e.lines += one.lines;
+        e.wavefronts += one.wavefronts;
+        e.ideal_wavefronts += one.ideal_wavefronts;
+        e.same += one.same;
+        e.same_most = one.same_most > e.same_most ? one.same_most : e.same_most;
+    }
+    const struct ptx_instruction_counts *i = at_line(k.result.profile, 12);
+    assert_non_null(i);
+    const struct ptx_access_counts *a = &i->access[shared ? PTX_SPACE_SHARED : PTX_SPACE_GLOBAL];
+    check("steps: all in lock-step", k.result.profile->alone, 0);
+    check("steps: accesses", a->accesses, 2 * e.accesses);
+    check("steps: bytes", a->read_bytes + a->write_bytes, (s->what == ATOMIC ? 4 : 2) * e.bytes);
+    check("steps: requests", a->requests, 2 * e.requests);
+    check("steps: sectors", a->sectors, shared ? 0 : 2 * e.sectors);
+    check("steps: ideal sectors", a->ideal_sectors, shared ? 0 : 2 * e.ideal);
+    check("steps: lines", a->lines, shared ? 0 : 2 * e.lines);
+    check("steps: wavefronts", a->wavefronts, shared ? 2 * e.wavefronts : 0);
+    check("steps: ideal wavefronts", a->ideal_wavefronts, shared ? 2 * e.ideal_wavefronts : 0);
+    check("steps: same address", a->same_address, s->what == ATOMIC ? 2 * e.same : 0);
+    check("steps: same address, most", a->same_address_most, s->what == ATOMIC ? e.same_most : 0);
+    static uint8_t touched[1 << 18];
+    uint64_t different = 0;
+    memset(touched, 0, sizeof touched);
+    for (uint32_t round = 0; round < s->rounds; round++)
+        for (uint32_t t = 0; t < p.threads; t++)
+            for (uint32_t b = 0; p.active[t] && b < s->size; b++)
+                touched[s->start + t % s->columns * s->stride + t / s->columns * s->rise + round * s->next + b] = 1;
+    for (size_t b = 0; b < sizeof touched; b++)
+        different += touched[b];
+    check("steps: different bytes", k.result.profile->unique[shared ? PTX_SPACE_SHARED : PTX_SPACE_GLOBAL].either,
+          different);
+    kit_free(&k);
+}
+
+static void test_addresses_by_steps(void **state)
+{
+    (void)state;
+    static const char *const spaces[] = {"global", "shared", ""};
+    static const uint32_t shapes[][2] = {{32, 2}, {16, 4}, {8, 8}, {64, 1}, {1, 32}, {24, 2}, {20, 1}, {4, 8}};
+    uint64_t random = 5;
+    for (int round = 0; round < 400; round++) {
+        const uint32_t *shape = shapes[kit_random(&random) % 8];
+        struct steps s = {.space = spaces[kit_random(&random) % 3],
+                          .what = (enum access)(kit_random(&random) % 3),
+                          .size = 1u << kit_random(&random) % 5,
+                          .columns = shape[0],
+                          .rows = shape[1],
+                          .rounds = 1 + (uint32_t)(kit_random(&random) % 6),
+                          .some = kit_random(&random) % 4 == 0};
+        if (s.what == ATOMIC)
+            s.size = kit_random(&random) & 1 ? 4 : 8;
+        static const uint32_t steps[] = {0, 1, 1, 1, 2, 3, 8, 9};
+        s.stride = steps[kit_random(&random) % 8] * s.size;
+        s.rise = steps[kit_random(&random) % 8] * s.size * (kit_random(&random) & 1 ? 1 : 16);
+        s.start = (uint32_t)(kit_random(&random) % 40) * s.size;
+        s.next = (uint32_t)(kit_random(&random) % 5) * s.size;
+        uint64_t top =
+            s.start + (uint64_t)s.stride * s.columns + (uint64_t)s.rise * s.rows + (uint64_t)s.next * s.rounds + s.size;
+        if (top < SHARED)
+            run_steps(&s);
     }
 }
 
@@ -670,6 +710,7 @@ int main(void)
         cmocka_unit_test(test_shared_strides),
         cmocka_unit_test(test_shared_known),
         cmocka_unit_test(test_random_patterns),
+        cmocka_unit_test(test_addresses_by_steps),
         cmocka_unit_test(test_atomics_on_one_address),
         cmocka_unit_test(test_operations_by_type),
         cmocka_unit_test(test_guards_that_are_false),

@@ -48,8 +48,23 @@ static bool texture(void *context, uint64_t handle, struct ptx_texture *out)
     return true;
 }
 
+enum mode {
+    PLAIN,
+    ONE_BY_ONE,
+    CHECKED, /* under guard first */
+    CHECKED_ORDER,
+    CHECKED_GRID,
+    SHADOW,
+    SHADOW_PERTURBED,
+    ROUNDING,
+    PROFILE,
+    PROFILE_ONE_BY_ONE,
+    VARIANT,
+    MODE_COUNT
+};
+
 static void run(const struct ptx_module *m, const struct ptx_kernel *kernel, const struct ptx_memory *memory,
-                const uint64_t *variables, int mode)
+                const uint64_t *variables, enum mode mode)
 {
     size_t sum = 0;
     unsigned char *params = malloc(kernel->param_bytes + 1u);
@@ -62,17 +77,20 @@ static void run(const struct ptx_module *m, const struct ptx_kernel *kernel, con
         .module = m,
         .kernel = kernel,
         .grid = {2, 1, 1},
-        .block = {mode == 1 ? 40 : 3, 1, 1},
+        .block = {mode == PLAIN || mode == SHADOW || mode == VARIANT ? 3 : 40, 1, 1},
         .params = params,
         .variables = variables,
         .memory = memory,
         .dynamic_shared_bytes = 64,
-        .checked = mode == 1 || mode == 2,
-        .shadow = mode == 3 || mode == 4,
-        .perturbation = mode == 4,
-        .rounding_seed = mode == 5 ? 3 : 0,
-        .seed = mode == 1 || mode >= 4 ? 5 : 0,
-        .cooperative = mode == 2,
+        .checked = mode >= CHECKED && mode <= CHECKED_GRID,
+        .shadow = mode == SHADOW || mode == SHADOW_PERTURBED,
+        .perturbation = mode == SHADOW_PERTURBED,
+        .rounding_seed = mode == ROUNDING ? 3 : 0,
+        .variant = mode == VARIANT ? 7 : 0,
+        .profile = mode == PROFILE || mode == PROFILE_ONE_BY_ONE,
+        .one_by_one = mode == ONE_BY_ONE || mode == PROFILE_ONE_BY_ONE,
+        .seed = mode == CHECKED_ORDER || mode == SHADOW_PERTURBED || mode == ROUNDING ? 5 : 0,
+        .cooperative = mode == CHECKED_GRID,
         .instruction_limit = 3000,
         .print = print,
         .print_context = &sum,
@@ -89,6 +107,8 @@ static void run(const struct ptx_module *m, const struct ptx_kernel *kernel, con
     }
     for (size_t i = 0; i < result.event_count; i++)
         sum += result.events[i].access.ptx_line + result.events[i].operand_count;
+    for (size_t i = 0; result.profile && i < result.profile->instruction_count; i++)
+        sum += result.profile->instructions[i].threads;
     ptx_result_free(&result);
     free(params);
 }
@@ -125,8 +145,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t i = 0; runnable && i < count; i++)
         (void)ptx_module_variable_init(m, i, variables, hosts[i]);
     for (size_t i = 0; runnable && i < ptx_module_kernel_count(m) && i < 4; i++)
-        for (int mode = 0; mode < 6; mode++)
-            run(m, ptx_module_kernel(m, i), &memory, variables, mode);
+        for (int mode = 0; mode < MODE_COUNT; mode++)
+            run(m, ptx_module_kernel(m, i), &memory, variables, (enum mode)mode);
     for (size_t i = 0; i < MAX_VARIABLES; i++)
         free(hosts[i]);
     free(buffer);

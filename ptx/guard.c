@@ -86,6 +86,9 @@ static lane_handler *before(unsigned op)
     case OP_SHFL:
     case LANE_MEET:
         return guard_meet_handler;
+    case OP_LD_SHARED_B32:
+    case OP_ST_SHARED_32:
+        return guard_shared_handler;
     default:
         return guard_access_handler;
     }
@@ -151,9 +154,14 @@ void guard_block_start(struct block *b)
         memset(g->shared_read, 0, (l->shared_bytes + 16u) * sizeof *g->shared_read);
         g->shared_base = g->start - 1;
     }
-    for (uint32_t i = 0; i < b->warp_count; i++)
-        g->synced[i] = 0;
-    guard_shared_define(g, 0, l->layout.reserved_bytes);
+    if (g->any_sync) {
+        memset(g->synced, 0, l->block_threads * sizeof *g->synced);
+        memset(g->last_sync, 0, sizeof g->last_sync);
+        g->any_sync = false;
+    }
+    guard_set_times(g);
+    if (l->layout.reserved_bytes)
+        guard_shared_define(g, 0, l->layout.reserved_bytes);
     if (l->entry->local_bytes)
         memset(g->local, 0, (size_t)l->entry->local_bytes * l->block_threads);
 }
@@ -163,18 +171,27 @@ static void step(struct guard *g)
     if (g->touched)
         g->clock++;
     g->touched = false;
+    guard_set_times(g);
 }
 
 void guard_barrier(struct guard *g)
 {
     step(g);
     g->barrier = g->clock;
+    guard_set_times(g);
 }
 
 void guard_sync(struct guard *g, const struct lanes *L)
 {
+    const uint32_t warp = L->first / WARP;
     step(g);
-    g->synced[L->first / WARP] = g->clock;
+    if (g->last_sync[warp].time == g->clock && !(L->mask & ~g->last_sync[warp].mask))
+        return;
+    g->last_sync[warp].mask = L->mask | (g->last_sync[warp].time == g->clock ? g->last_sync[warp].mask : 0);
+    g->last_sync[warp].time = g->clock;
+    g->any_sync = true;
+    for (uint32_t m = L->mask; m; m &= m - 1)
+        g->synced[L->first + (uint32_t)__builtin_ctz(m)] = g->clock;
 }
 
 /* ---- ranges ---- */

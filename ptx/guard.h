@@ -31,6 +31,7 @@ struct guard_access {
     bool load, store, ordered;    /* ordered: atomic or volatile, half of no race */
     bool exchange;                /* writes without using what was there */
     bool pointer;                 /* what it loads becomes an address: it must not point anywhere */
+    bool quick;                   /* of shared memory: one cell, by a word */
     bool refused;                 /* nothing is known of it */
     struct guard_range *at;       /* the range met last */
 };
@@ -71,12 +72,20 @@ struct guard {
     struct guard_page *pages;
     size_t page_count, page_capacity;
     uint8_t **chunks;
-    size_t chunk_count, chunk_used;
+    size_t chunk_count, chunk_used, chunk_bytes;
     /* Time: one step at each start of a block, and at each barrier and *.sync that follows an access. */
-    uint64_t clock, start, barrier;            /* of the block: when it started, and its last barrier */
-    uint64_t shared_base;                      /* times of shared memory are counted from here */
-    bool touched;                              /* some access has the present time */
-    uint64_t synced[MAX_BLOCK_THREADS / WARP]; /* by warp: when its live lanes met last */
+    uint64_t clock, start, barrier;     /* of the block: when it started, and its last barrier */
+    uint64_t shared_base;               /* times of shared memory are counted from here */
+    bool touched;                       /* some access has the present time */
+    uint64_t synced[MAX_BLOCK_THREADS]; /* by thread: its last *.sync; what it did before has an earlier time */
+    struct {
+        uint64_t time;
+        uint32_t mask;
+    } last_sync[MAX_BLOCK_THREADS / WARP]; /* of each warp's lanes */
+    bool any_sync;                         /* since the block's start */
+    struct {
+        uint32_t now, start, barrier;
+    } shared; /* these times as cells of shared memory have them */
     uint32_t *shared_write, *shared_read;
     uint8_t *local; /* a byte per byte of local memory of the block's threads: written */
 };
@@ -92,7 +101,8 @@ void guard_end(struct guard *g, bool sound);
 void guard_doubt(struct guard *g, const char *why, uint32_t line);
 void guard_block_start(struct block *b);
 void guard_barrier(struct guard *g);
-/* The live lanes of the warp have met. */
+void guard_set_times(struct guard *g); /* after the clock, the start or the barrier changed */
+/* The lanes of the group have met. */
 void guard_sync(struct guard *g, const struct lanes *L);
 /* A range comes into an instruction's cache. False: it must not. */
 bool guard_admits(struct launch *l, const struct insn *in, const struct ptx_range *r, uint32_t number);
@@ -125,11 +135,14 @@ bool guard_shared_row(struct guard *g, const struct lanes *L, uint32_t offset, u
                       uint32_t bytes, bool write);
 bool guard_shared_element(struct guard *g, const struct lanes *L, uint32_t offset, uint32_t lane, bool several,
                           uint32_t bytes, bool write);
+/* An access of one cell by each lane of a full warp, whose addresses are steady. False: it is not of that kind, or a
+ * doubt. */
+bool guard_shared_quick(struct guard *g, const struct lanes *L, const struct guard_access *a);
 /* For accesses that are half of no race. */
 bool guard_shared_defined(const struct guard *g, uint32_t offset, uint32_t bytes);
 void guard_shared_define(struct guard *g, uint32_t offset, uint32_t bytes);
 
 /* ---- lanes_guard.c: what is put before the plain handler ---- */
-lane_handler guard_access_handler, guard_meet_handler, guard_barrier_handler;
+lane_handler guard_access_handler, guard_shared_handler, guard_meet_handler, guard_barrier_handler;
 
 #endif

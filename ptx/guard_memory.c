@@ -2,9 +2,11 @@
  * defined. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include "ptx/guard.h"
 
-enum { CHUNK = 1 << 18 };
+/* The first chunk for pages; the next are larger, up to a size that comes in huge pages. */
+enum { SMALL_CHUNK = 1 << 16, LARGE_CHUNK = 1 << 22, HUGE_PAGE = 1 << 21 };
 
 struct guard_range *guard_range_at(struct guard *g, uint64_t address)
 {
@@ -18,11 +20,23 @@ struct guard_range *guard_range_at(struct guard *g, uint64_t address)
 
 /* ---- what was there before ---- */
 
+static uint8_t *large_alloc(size_t bytes)
+{
+    if (bytes < LARGE_CHUNK)
+        return malloc(bytes);
+    uint8_t *p = aligned_alloc(HUGE_PAGE, bytes);
+    if (p)
+        (void)madvise(p, bytes, MADV_HUGEPAGE);
+    return p;
+}
+
 static uint8_t *chunk_take(struct guard *g, uint32_t bytes)
 {
-    if (g->chunk_count == 0 || g->chunk_used + bytes > CHUNK) {
+    if (g->chunk_count == 0 || g->chunk_used + bytes > g->chunk_bytes) {
+        const size_t want = g->chunk_bytes < LARGE_CHUNK ? 4 * g->chunk_bytes : LARGE_CHUNK;
+        g->chunk_bytes = want ? want : SMALL_CHUNK;
         uint8_t **fresh = realloc((void *)g->chunks, (g->chunk_count + 1) * sizeof *fresh);
-        uint8_t *chunk = fresh ? malloc(CHUNK) : NULL;
+        uint8_t *chunk = fresh ? large_alloc(g->chunk_bytes) : NULL;
         if (fresh)
             g->chunks = fresh;
         if (!chunk)
@@ -121,7 +135,7 @@ void guard_memory_free(struct guard *g)
     free(g->pages);
     g->chunks = NULL;
     g->pages = NULL;
-    g->chunk_count = g->chunk_used = g->page_count = g->page_capacity = 0;
+    g->chunk_count = g->chunk_used = g->chunk_bytes = g->page_count = g->page_capacity = 0;
 }
 
 /* ---- what is defined ---- */

@@ -286,6 +286,8 @@ bool guard_analyse(struct guard *g)
     for (uint32_t pc = 0; ok && pc < k->count; pc++) {
         struct guard_access *a = &g->accesses[pc];
         struct insn *in = &g->code.insns[pc];
+        a->quick =
+            a->space == MEM_SHARED && a->bytes == 4 && g->shared_shift == 2 && a->class_ == CLASS_WORD && !a->ordered;
         if (a->load || a->store) {
             if (needs_nothing(g, a))
                 g->admitted[in->aux] = a->from;

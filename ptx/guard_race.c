@@ -25,15 +25,16 @@ enum { WHO_BITS = 11, WHO = (1 << WHO_BITS) - 1, WHO_WARP = 1024, WHO_SEVERAL = 
 #define EXPANDED   UINT64_MAX /* a segment's units have cells */
 enum { MAX_SHARED_TIME = (1 << (32 - WHO_BITS)) - 2 };
 
-/* The lanes of the warp have met since, with whoever that was. */
+/* Whoever of the same warp that was, it took part in a *.sync since. */
 static bool met_since(const struct guard *g, const struct lanes *L, uint64_t time, uint32_t who)
 {
     const uint32_t warp = L->first / WARP;
-    if (time >= g->synced[warp])
-        return false;
     if (who < MAX_BLOCK_THREADS)
-        return who / WARP == warp && (L->live >> who % WARP & 1);
-    return who == WHO_WARP + warp && L->live_count == L->lanes;
+        return who / WARP == warp && time < g->synced[who];
+    bool all = who == WHO_WARP + warp;
+    for (uint32_t i = 0; all && i < L->lanes; i++)
+        all = time < g->synced[L->first + i];
+    return all;
 }
 
 static uint32_t join(uint32_t a, uint32_t b)
@@ -202,18 +203,22 @@ static uint32_t shared_time(const struct guard *g, uint64_t time)
     return (uint32_t)(time - g->shared_base) << WHO_BITS;
 }
 
-static bool in_time(const struct guard *g)
+/* A block with more steps than cells can tell apart comes to no good: everything is older than its start. */
+void guard_set_times(struct guard *g)
 {
-    return g->clock - g->shared_base < MAX_SHARED_TIME;
+    const bool in_time = g->clock - g->shared_base < MAX_SHARED_TIME;
+    g->shared.now = shared_time(g, g->clock);
+    g->shared.start = in_time ? shared_time(g, g->start) : UINT32_MAX;
+    g->shared.barrier = in_time ? shared_time(g, g->barrier) : 0;
 }
 
 bool guard_shared_element(struct guard *g, const struct lanes *L, uint32_t offset, uint32_t lane, bool several,
                           uint32_t bytes, bool write)
 {
-    const uint32_t who = who_is(L, lane, several), now = shared_time(g, g->clock), start = shared_time(g, g->start);
-    const uint32_t barrier = shared_time(g, g->barrier);
+    const uint32_t who = who_is(L, lane, several), now = g->shared.now, start = g->shared.start;
+    const uint32_t barrier = g->shared.barrier;
     g->touched = true;
-    if (!in_time(g))
+    if (start == UINT32_MAX)
         return false;
     for (uint32_t i = offset >> g->shared_shift; i < (offset + bytes) >> g->shared_shift; i++) {
         const uint32_t w = g->shared_write[i], r = g->shared_read[i];
@@ -242,12 +247,12 @@ bool guard_shared_row(struct guard *g, const struct lanes *L, uint32_t offset, u
 {
     const uint32_t first = offset >> g->shared_shift, count = (lanes * bytes) >> g->shared_shift;
     const unsigned shift = (unsigned)__builtin_ctz(bytes) - g->shared_shift;
-    const uint32_t now = shared_time(g, g->clock), me = now | (L->first + lane);
-    const uint32_t start = shared_time(g, g->start), barrier = shared_time(g, g->barrier);
+    const uint32_t now = g->shared.now, me = now | (L->first + lane);
+    const uint32_t start = g->shared.start, barrier = g->shared.barrier;
     const uint32_t warp = WHO_WARP + L->first / WARP;
     uint32_t *w = g->shared_write + first, *r = g->shared_read + first, bad = 0;
     g->touched = true;
-    if (!in_time(g))
+    if (start == UINT32_MAX)
         return false;
     if (write) {
         for (uint32_t i = 0; i < count; i++) {
@@ -275,9 +280,64 @@ bool guard_shared_row(struct guard *g, const struct lanes *L, uint32_t offset, u
     return true;
 }
 
+/* The usual accesses: elements of one cell, the count known to the compiler. `mine` is what the first element's cell
+ * becomes, `step` what is added from one to the next. False: look closely. */
+static inline __attribute__((always_inline)) bool quick_row(struct guard *g, uint32_t first, uint32_t count,
+                                                            uint32_t mine, uint32_t step, uint32_t warp, bool write)
+{
+    uint32_t *w = g->shared_write + first, *r = g->shared_read + first, bad = 0;
+    const uint32_t now = g->shared.now, start = g->shared.start, barrier = g->shared.barrier;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t me = mine + i * step;
+        bad |= (uint32_t)((w[i] >= barrier) & (((w[i] ^ me) & WHO) != 0));
+        bad |= write ? (uint32_t)((r[i] >= barrier) & (((r[i] ^ me) & WHO) != 0)) : (uint32_t)(w[i] < start);
+    }
+    if (__builtin_expect(bad != 0, 0) || start == UINT32_MAX)
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t me = mine + i * step, who = r[i] & WHO, other = who ^ (me & WHO);
+        const uint32_t together =
+            (who ^ warp) < WARP || who == WHO_WARP + warp / WARP ? now | (WHO_WARP + warp / WARP) : now | WHO_SEVERAL;
+        if (write)
+            w[i] = me;
+        else
+            r[i] = (r[i] < barrier) | (other == 0) ? me : together;
+    }
+    return true;
+}
+
+bool guard_shared_quick(struct guard *g, const struct lanes *L, const struct guard_access *a)
+{
+    const unsigned state = L->state[a->unit];
+    const uint32_t warp = L->first, room = L->block->shared_bytes, at = (uint32_t)(L->base[a->unit] + a->imm),
+                   first = at / 4;
+    const uint32_t mine = g->shared.now | warp, several = g->shared.now | (WHO_WARP + warp / WARP);
+    const bool write = a->store;
+    g->touched = true;
+    if ((state & LANE_VECTOR) || at % 4 || L->mask != UINT32_MAX)
+        return false;
+    if (!(state & LANE_AFFINE))
+        return !write && at < room && quick_row(g, first, 1, several, 0, warp, false);
+    const int64_t stride = L->stride[a->unit], rise = L->rise[a->unit];
+    if (L->fold == 5)
+        return stride == 4 && at < room && 4 * WARP <= room - at && quick_row(g, first, WARP, mine, 1, warp, write);
+    if (L->fold != 4 || rise < 0 || rise % 4 || rise > (int64_t)room || (stride != 4 && stride != 0))
+        return false;
+    const uint32_t bytes = stride ? 2 * WARP : 4, second = (uint32_t)rise / 4;
+    if (at >= room || (uint32_t)rise + bytes > room - at || (write && (!stride || !rise)))
+        return false;
+    if (!stride)
+        return quick_row(g, first, 1, several, 0, warp, false) &&
+               (!rise || quick_row(g, first + second, 1, several, 0, warp, false));
+    if (!rise)
+        return quick_row(g, first, WARP / 2, several, 0, warp, false);
+    return quick_row(g, first, WARP / 2, mine, 1, warp, write) &&
+           quick_row(g, first + second, WARP / 2, mine + WARP / 2, 1, warp, write);
+}
+
 bool guard_shared_defined(const struct guard *g, uint32_t offset, uint32_t bytes)
 {
-    const uint32_t start = shared_time(g, g->start);
+    const uint32_t start = g->shared.start;
     for (uint32_t i = offset >> g->shared_shift; i < (offset + bytes) >> g->shared_shift; i++)
         if (g->shared_write[i] < start)
             return false;
@@ -286,7 +346,7 @@ bool guard_shared_defined(const struct guard *g, uint32_t offset, uint32_t bytes
 
 void guard_shared_define(struct guard *g, uint32_t offset, uint32_t bytes)
 {
-    const uint32_t start = shared_time(g, g->start);
+    const uint32_t start = g->shared.start;
     for (uint32_t i = offset >> g->shared_shift; i < (offset + bytes) >> g->shared_shift; i++)
         if (g->shared_write[i] < start)
             g->shared_write[i] = start;

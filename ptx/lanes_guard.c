@@ -380,13 +380,20 @@ const struct insn *guard_access_handler(struct lanes *L, const struct insn *in)
     return plain(L, in);
 }
 
+const struct insn *guard_shared_handler(struct lanes *L, const struct insn *in)
+{
+    struct guard *g = guard_of(L);
+    const struct guard_access *a = &g->accesses[pc_of(L, in)];
+    return a->quick && guard_shared_quick(g, L, a) ? plain(L, in) : guard_access_handler(L, in);
+}
+
 const struct insn *guard_meet_handler(struct lanes *L, const struct insn *in)
 {
     struct guard *g = guard_of(L);
     if (g->accesses[pc_of(L, in)].refused)
         return doubt(L, in, "an instruction that only the checked loop judges");
     const struct insn *next = plain(L, in);
-    if (next && L->mask == L->live)
+    if (next)
         guard_sync(g, L);
     return next;
 }

@@ -152,11 +152,13 @@ static uint32_t cell(struct gen *g, uint32_t region, bool other)
 static void cell_statement(struct gen *g)
 {
     uint32_t region = pick(g, DEFECTS_REGIONS), bytes = region < 2 ? 4 : DEFECTS_CELL, at;
-    const bool other = region != 1 && defect(g); /* atomics are at 1: no race, but the order of threads would show */
+    /* Atomic and volatile accesses are at 1: in no race, but where others come, too, the order of threads would show.
+     */
+    const bool other = region != 1 && defect(g);
     at = cell(g, region, other);
     for (uint32_t n = 1 + pick(g, 3); n > 0; n--) {
         const char *space = chance(g, 25) ? "" : ".global";
-        bool is_volatile = !other && chance(g, 4);
+        bool is_volatile = region == 1 && chance(g, 10);
         if (chance(g, 50))
             store(g, space, 'a', at, 0, bytes, is_volatile);
         else
@@ -237,13 +239,13 @@ static void shared_load(struct gen *g, uint32_t at, uint32_t bytes, bool own)
 static void own_shared_statement(struct gen *g)
 {
     static const char *const orders[] = {"%s0", "%s1", "%s2", "%laneid"};
-    uint32_t o = pick(g, 3), index = defect(g) ? pick(g, 4) : o,
+    uint32_t o = pick(g, 3), index = o && defect(g) ? pick(g, 4) : o,
              at = place(g, orders[index], 16, o * 16 * g->block_threads);
     for (uint32_t n = 1 + pick(g, 3); n > 0; n--)
         if (chance(g, 50))
-            store(g, ".shared", 'w', at, 0, 16, index == o && chance(g, 4));
+            store(g, ".shared", 'w', at, 0, 16, o == 0 && chance(g, 10));
         else
-            shared_load(g, at, 16, index == o);
+            shared_load(g, at, 16, o == 0);
 }
 
 static void barrier(struct gen *g)

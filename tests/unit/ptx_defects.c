@@ -10,6 +10,7 @@ struct gen {
     char *text;
     size_t used;
     uint32_t percent, next, labels, threads, block_threads;
+    enum { ALL_KINDS, GLOBAL_ONLY, SHARED_ONLY } theme;
     bool partial, exits; /* lanes may be elsewhere; some threads end early */
 };
 
@@ -151,7 +152,8 @@ static uint32_t cell(struct gen *g, uint32_t region, bool other)
 
 static void cell_statement(struct gen *g)
 {
-    uint32_t region = pick(g, DEFECTS_REGIONS), bytes = region < 2 ? 4 : DEFECTS_CELL, at;
+    uint32_t region = g->theme == GLOBAL_ONLY ? 2 * pick(g, 2) : pick(g, DEFECTS_REGIONS),
+             bytes = region < 2 ? 4 : DEFECTS_CELL, at;
     /* Atomic and volatile accesses are at 1: in no race, but where others come, too, the order of threads would show.
      */
     const bool other = region != 1 && defect(g);
@@ -173,7 +175,7 @@ static void pointer_statement(struct gen *g)
     put(g, "and.b32 %%w%u, %%i0, 15;\n", i);
     switch (pick(g, 4)) {
     case 0:
-        put(g, "setp.lt.u32 %%q, %%s0, %u; selp.b64 %%a%u, %%input, %%table, %%q;\n", pick(g, 40), p);
+        put(g, "setp.lt.u32 %%q, %%s0, %u; selp.b64 %%a%u, %%input, %%cells, %%q;\n", pick(g, 40), p);
         break;
     case 1: /* a pointer, the same for all */
         put(g, "ld.global.u64 %%a%u, [%%table+%u];\n", p, 8 * pick(g, 2) + (defect(g) ? 16 : 0));
@@ -239,7 +241,7 @@ static void shared_load(struct gen *g, uint32_t at, uint32_t bytes, bool own)
 static void own_shared_statement(struct gen *g)
 {
     static const char *const orders[] = {"%s0", "%s1", "%s2", "%laneid"};
-    uint32_t o = pick(g, 3), index = o && defect(g) ? pick(g, 4) : o,
+    uint32_t o = g->theme == SHARED_ONLY ? 1 + pick(g, 2) : pick(g, 3), index = o && defect(g) ? pick(g, 4) : o,
              at = place(g, orders[index], 16, o * 16 * g->block_threads);
     for (uint32_t n = 1 + pick(g, 3); n > 0; n--)
         if (chance(g, 50))
@@ -391,7 +393,9 @@ static void loop_statement(struct gen *g, uint32_t depth)
 static void statements(struct gen *g, uint32_t depth, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t kind = pick(g, 100);
+        uint32_t kind = g->theme == ALL_KINDS || chance(g, 15) ? pick(g, 100)
+                        : g->theme == GLOBAL_ONLY              ? (chance(g, 75) ? 40 : 80)
+                                                               : 64 + pick(g, 30);
         if (depth < 3 && kind < 10)
             if_statement(g, depth);
         else if (depth < 3 && kind < 16)
@@ -471,6 +475,7 @@ void defects_kernel(uint64_t seed, uint32_t percent, char *text, struct defects_
     static struct gen g;
     g = (struct gen){.random = seed, .text = text, .percent = percent};
     choose_shape(&g, shape);
+    g.theme = pick(&g, 3);
     g.exits = chance(&g, 20);
     prologue(&g);
     statements(&g, 0, 2 + pick(&g, 10));

@@ -158,10 +158,146 @@ static void test_random_kernels(void **state)
     assert_true(sound > count / 5 && guarded > sound / 2);
 }
 
+/* ---- one rule each, with its sound twin ---- */
+
+enum { WORDS = 128 };
+static uint32_t words[2][WORDS];
+static uint8_t defined[2][WORDS / 2];
+
+/* a, b: WORDS words each, side by side in memory; i, t: the thread's number in the grid and in its block. */
+static void run_case(struct kit *k, const char *name, const char *body, uint32_t grid, enum ptx_fault_kind kind)
+{
+    static const char frame[] =
+        ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 pa, .param .u64 pb)\n{\n.reg "
+        ".b64 "
+        "%%a, %%b, %%x, %%y, %%z; .reg .b32 %%i, %%t, %%c, %%u, %%v, %%w; .reg .pred %%p, %%q;\n.shared .align 16 .b8 "
+        "tile[1024];\n.local .align 16 .b8 own[16];\nld.param.u64 %%a, [pa]; ld.param.u64 %%b, [pb]; mov.u32 %%t, "
+        "%%tid.x; mov.u32 %%c, %%ctaid.x; mad.lo.u32 %%i, %%c, 64, %%t; mad.wide.u32 %%x, %%i, 4, %%a; mad.wide.u32 "
+        "%%y, %%t, 4, %%b; shl.b32 %%u, %%t, 2; mov.u32 %%v, tile; add.u32 %%u, %%u, %%v; mov.u32 %%v, "
+        "7;\n%s\nret;\n}\n";
+    char text[4096];
+    (void)snprintf(text, sizeof text, frame, body);
+    kit_load(k, text);
+    memset(words, 0, sizeof words);
+    memset(defined, 0xff, sizeof defined);
+    for (int n = 0; n < 2; n++) {
+        (void)kit_buffer(k, n, words[n], sizeof words[n]);
+        k->ranges[n].valid = defined[n];
+    }
+    k->ranges[1].address = k->params[1] = k->params[0] + sizeof words[0];
+    k->launch.checked = true;
+    if (strcmp(name, "freed") == 0)
+        k->ranges[1].flags = kind ? PTX_RANGE_FREED : 0;
+    if (strcmp(name, "read-only") == 0)
+        k->ranges[1].flags = kind ? PTX_RANGE_READ_ONLY : 0;
+    if (strcmp(name, "undefined") == 0 && kind)
+        defined[1][7] = 0x7f;
+    (void)kit_run(k, "k", grid, 64);
+    const enum ptx_fault_kind found = k->result.fault_count ? k->result.faults[0].kind : PTX_FAULT_NONE;
+    if (found != kind || k->result.guarded != (kind == PTX_FAULT_NONE))
+        fail_msg("%s: expected %s, found %s, %s", name, ptx_fault_kind_name(kind), ptx_fault_kind_name(found),
+                 k->result.guarded ? "guarded" : k->result.doubt);
+    kit_free(k);
+}
+
+static void test_one_rule_each(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *wrong, *right;
+        enum ptx_fault_kind kind;
+        uint32_t grid;
+    } cases[] = {
+        {"past the end", "st.global.u32 [%x+4], %v;", "st.global.u32 [%x], %v;", PTX_FAULT_OUT_OF_BOUNDS, 2},
+        {"another's range", "ld.global.u32 %v, [%y+256]; ld.global.u32 %w, [%x+260];",
+         "ld.global.u32 %v, [%y+256]; ld.global.u32 %w, [%x+256];", PTX_FAULT_OUT_OF_BOUNDS, 1},
+        {"one of two ranges", "setp.lt.u32 %p, %t, 8; selp.b64 %z, %b, %a, %p; ld.global.u32 %v, [%z+512];",
+         "ld.global.u32 %v, [%b+508];", PTX_FAULT_OUT_OF_BOUNDS, 1},
+        {"misaligned", "ld.global.u32 %v, [%y+2];", "ld.global.u16 %v, [%y+2];", PTX_FAULT_MISALIGNED, 1},
+        {"freed", "ld.global.u32 %v, [%y];", "ld.global.u32 %v, [%y];", PTX_FAULT_FREED, 1},
+        {"read-only", "st.global.u32 [%y], %v;", "st.global.u32 [%y], %v;", PTX_FAULT_READ_ONLY, 1},
+        {"undefined", "ld.global.u32 %v, [%y]; add.u32 %v, %v, 1;", "ld.global.u32 %v, [%y]; add.u32 %v, %v, 1;",
+         PTX_FAULT_UNINITIALISED, 1},
+        {"shared, never written", "ld.shared.u32 %v, [%u]; add.u32 %v, %v, 1;",
+         "st.shared.u32 [%u], %v; ld.shared.u32 %v, [%u]; add.u32 %v, %v, 1;", PTX_FAULT_UNINITIALISED, 1},
+        {"shared, written by the block before",
+         "setp.eq.u32 %p, %c, 0; @%p st.shared.u32 [%u], %v; ld.shared.u32 %v, [%u]; add.u32 %v, %v, 1;",
+         "st.shared.u32 [%u], %v; ld.shared.u32 %v, [%u]; add.u32 %v, %v, 1;", PTX_FAULT_UNINITIALISED, 2},
+        {"atomic on what nobody wrote", "red.shared.add.u32 [tile], %v;",
+         "setp.eq.u32 %p, %t, 0; @%p st.shared.u32 [tile], 0; bar.sync 0; red.shared.add.u32 [tile], %v;",
+         PTX_FAULT_UNINITIALISED, 1},
+        {"local, never written", "ld.local.u32 %v, [own+4]; add.u32 %v, %v, 1;",
+         "st.local.u32 [own+4], %v; ld.local.u32 %v, [own+4]; add.u32 %v, %v, 1;", PTX_FAULT_UNINITIALISED, 1},
+        {"another warp's shared row", "st.shared.u32 [%u], %v; xor.b32 %w, %u, 128; ld.shared.u32 %v, [%w];",
+         "st.shared.u32 [%u], %v; bar.sync 0; xor.b32 %w, %u, 128; ld.shared.u32 %v, [%w];", PTX_FAULT_SHARED_RACE, 1},
+        {"shared row written after others read it",
+         "st.shared.u32 [%u], %v; bar.sync 0; ld.shared.u32 %v, [tile+4]; st.shared.u32 [%u], %v;",
+         "st.shared.u32 [%u], %v; bar.sync 0; ld.shared.u32 %v, [tile+4]; bar.sync 0; st.shared.u32 [%u], %v;",
+         PTX_FAULT_SHARED_RACE, 1},
+        {"another lane's word", "st.shared.u32 [%u], %v; xor.b32 %w, %u, 4; ld.shared.u32 %v, [%w];",
+         "st.shared.u32 [%u], %v; bar.warp.sync 0xffffffff; xor.b32 %w, %u, 4; ld.shared.u32 %v, [%w];",
+         PTX_FAULT_SHARED_RACE, 1},
+        {"all lanes to one place", "st.global.u32 [%a], %t;", "setp.eq.u32 %p, %t, 3; @%p st.global.u32 [%a], %t;",
+         PTX_FAULT_GLOBAL_RACE, 1},
+        {"another warp's row",
+         "st.global.u32 [%x], %v; xor.b32 %w, %i, 32; mad.wide.u32 %z, %w, 4, %a; ld.global.u32 %v, [%z];",
+         "st.global.u32 [%x], %v; bar.sync 0; xor.b32 %w, %i, 32; mad.wide.u32 %z, %w, 4, %a; ld.global.u32 %v, [%z];",
+         PTX_FAULT_GLOBAL_RACE, 1},
+        {"rows of other elements",
+         "mad.wide.u32 %z, %t, 8, %a; st.global.v2.u32 [%z], {%v, %v}; ld.global.u32 %w, [%x];",
+         "mad.wide.u32 %z, %t, 8, %a; st.global.v2.u32 [%z], {%v, %v}; bar.sync 0; ld.global.u32 %w, [%x];",
+         PTX_FAULT_GLOBAL_RACE, 1},
+        {"read by the block before", "setp.ne.u32 %p, %c, 0; ld.global.u32 %w, [%y]; @%p st.global.u32 [%y], %v;",
+         "setp.ne.u32 %p, %c, 0; @%p ld.global.u32 %w, [%y]; @%p st.global.u32 [%y], %v;", PTX_FAULT_GLOBAL_RACE, 2},
+        {"written by the block before", "setp.eq.u32 %p, %c, 0; @%p st.global.u32 [%y], %v; ld.global.u32 %w, [%y];",
+         "st.global.u32 [%x], %v; ld.global.u32 %w, [%x];", PTX_FAULT_GLOBAL_RACE, 2},
+        {"a barrier that some leave out", "setp.lt.u32 %p, %t, 32; @%p bar.sync 1; bar.sync 0;",
+         "bar.sync 1; bar.sync 0;", PTX_FAULT_BARRIER, 1},
+    };
+    static struct kit k;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        run_case(&k, cases[i].name, cases[i].wrong, cases[i].grid, cases[i].kind);
+        run_case(&k, cases[i].name, cases[i].right, cases[i].grid, PTX_FAULT_NONE);
+    }
+}
+
+/* The kernels whose speed is measured are guarded: in place, tiled, divergent, with barriers and shuffles. */
+static void test_usual_kernels(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        uint32_t block[2], grid[2], last[2];
+        int pointers, last_count;
+    } kernels[] = {
+        {"vector_add", {64, 1}, {4, 1}, {250}, 3, 1},     {"matrix_multiply", {16, 16}, {2, 2}, {32}, 3, 1},
+        {"matrix_multiply", {32, 8}, {1, 4}, {32}, 3, 1}, {"matrix_tiled", {16, 16}, {2, 2}, {32}, 3, 1},
+        {"mandelbrot", {32, 1}, {1, 16}, {32, 50}, 1, 2}, {"hash", {64, 1}, {4, 1}, {20}, 1, 1},
+        {"tree_sum", {256, 1}, {3, 1}, {700}, 2, 1},      {"shuffle_sum", {256, 1}, {3, 1}, {700}, 2, 1},
+    };
+    static float memory[3][1024];
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
+        static struct kit k;
+        kit_load_file(&k, "bench.ptx");
+        for (int n = 0; n < 3; n++)
+            (void)kit_buffer(&k, n, memory[n], sizeof memory[n]);
+        memcpy(&k.params[kernels[i].pointers], kernels[i].last, 4u * (unsigned)kernels[i].last_count);
+        k.launch.block[1] = kernels[i].block[1];
+        k.launch.grid[1] = kernels[i].grid[1];
+        k.launch.checked = true;
+        assert_int_equal(kit_run(&k, kernels[i].name, kernels[i].grid[0], kernels[i].block[0]), STATUS_OK);
+        if (!k.result.guarded)
+            fail_msg("%s is not guarded: %s, line %u", kernels[i].name, k.result.doubt, k.result.doubt_line);
+        kit_free(&k);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_kernels),
+        cmocka_unit_test(test_one_rule_each),
+        cmocka_unit_test(test_usual_kernels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

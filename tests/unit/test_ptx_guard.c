@@ -211,7 +211,7 @@ static void test_one_rule_each(void **state)
         {"past the end", "st.global.u32 [%x+4], %v;", "st.global.u32 [%x], %v;", PTX_FAULT_OUT_OF_BOUNDS, 2},
         {"another's range", "ld.global.u32 %v, [%y+256]; ld.global.u32 %w, [%x+260];",
          "ld.global.u32 %v, [%y+256]; ld.global.u32 %w, [%x+256];", PTX_FAULT_OUT_OF_BOUNDS, 1},
-        {"one of two ranges", "setp.lt.u32 %p, %t, 8; selp.b64 %z, %b, %a, %p; ld.global.u32 %v, [%z+512];",
+        {"one of two ranges", "setp.lt.u32 %p, %t, 8; selp.b64 %z, %a, %b, %p; @%p ld.global.u32 %v, [%z+512];",
          "ld.global.u32 %v, [%b+508];", PTX_FAULT_OUT_OF_BOUNDS, 1},
         {"misaligned", "ld.global.u32 %v, [%y+2];", "ld.global.u16 %v, [%y+2];", PTX_FAULT_MISALIGNED, 1},
         {"freed", "ld.global.u32 %v, [%y];", "ld.global.u32 %v, [%y];", PTX_FAULT_FREED, 1},
@@ -244,8 +244,10 @@ static void test_one_rule_each(void **state)
          "st.global.u32 [%x], %v; bar.sync 0; xor.b32 %w, %i, 32; mad.wide.u32 %z, %w, 4, %a; ld.global.u32 %v, [%z];",
          PTX_FAULT_GLOBAL_RACE, 1},
         {"rows of other elements",
-         "mad.wide.u32 %z, %t, 8, %a; st.global.v2.u32 [%z], {%v, %v}; ld.global.u32 %w, [%x];",
-         "mad.wide.u32 %z, %t, 8, %a; st.global.v2.u32 [%z], {%v, %v}; bar.sync 0; ld.global.u32 %w, [%x];",
+         "setp.lt.u32 %p, %t, 8; mad.wide.u32 %z, %t, 8, %a; @%p st.global.v2.u32 [%z], {%v, %v}; setp.lt.u32 %q, %t, "
+         "16; @%q ld.global.u32 %w, [%x];",
+         "setp.lt.u32 %p, %t, 8; mad.wide.u32 %z, %t, 8, %a; @%p st.global.v2.u32 [%z], {%v, %v}; bar.sync 0; "
+         "setp.lt.u32 %q, %t, 16; @%q ld.global.u32 %w, [%x];",
          PTX_FAULT_GLOBAL_RACE, 1},
         {"read by the block before", "setp.ne.u32 %p, %c, 0; ld.global.u32 %w, [%y]; @%p st.global.u32 [%y], %v;",
          "setp.ne.u32 %p, %c, 0; @%p ld.global.u32 %w, [%y]; @%p st.global.u32 [%y], %v;", PTX_FAULT_GLOBAL_RACE, 2},

@@ -10,7 +10,7 @@ $(B)/libopsptx.a: $(PTX)
 	$(call say,AR,$@) $(CC) -r -nostdlib -o $(B)/obj/opsptx.o -Wl,--whole-archive $< -Wl,--no-whole-archive && \
 	  objcopy -g -w --keep-global-symbol='ptx_*' $(B)/obj/opsptx.o && rm -f $@ && ar rcs $@ $(B)/obj/opsptx.o
 
-PTX_KIT = $(B)/obj/tests/unit/ptx_kit.o
+PTX_KIT = $(B)/obj/tests/unit/ptx_kit.o $(B)/obj/tests/unit/ptx_kit_shadow.o
 $(eval $(call unit_test,ptx_integer,$(PTX_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_float,$(PTX_KIT) $(PTX),-lmpfr -lgmp))
 $(eval $(call unit_test,ptx_async,$(PTX_KIT) $(PTX)))
@@ -33,6 +33,7 @@ $(eval $(call unit_test,ptx_shadow_values,$(PTX_SHADOW_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_shadow_flags,$(PTX_SHADOW_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_shadow_double,$(PTX_SHADOW_KIT) $(PTX),-lmpfr -lgmp))
 $(eval $(call unit_test,ptx_lanes,$(B)/obj/tests/unit/ptx_random.o $(PTX_KIT) $(PTX)))
+$(eval $(call unit_test,ptx_lanes_shadow,$(B)/obj/tests/unit/ptx_random.o $(PTX_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_counts,$(B)/obj/tests/unit/ptx_pattern.o $(B)/obj/tests/unit/ptx_random.o $(PTX_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_guard,$(B)/obj/tests/unit/ptx_defects.o $(PTX_KIT) $(PTX)))
 $(eval $(call unit_test,ptx_rounding,$(PTX_KIT) $(PTX),-lmpfr -lgmp))

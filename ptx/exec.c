@@ -463,6 +463,7 @@ static enum status run_workers(struct launch *l)
         c->warp_instructions += part->warp_instructions;
         c->blocks += part->blocks;
         c->threads += part->threads;
+        l->result->lane_steps += workers[i].lane_steps;
         c->tainted_threads += part->tainted_threads;
         c->global_read_bytes += part->global_read_bytes;
         c->global_write_bytes += part->global_write_bytes;

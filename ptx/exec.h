@@ -154,6 +154,7 @@ struct launch {
     struct guard *guard;               /* a guarded run of a checked launch; NULL: none */
     const struct lane_code *lane_code; /* NULL: threads only */
     const struct insn *(*const *lane_handlers[2])(struct lanes *L, const struct insn *in);
+    const struct insn *(*const *lane_plain[2])(struct lanes *L, const struct insn *in); /* where those are others */
     union slot **templates; /* by function, for the launch: all but what depends on block and thread */
     uint8_t *params;
     struct ptx_range grid_range, *found[MAX_FOUND];
@@ -177,6 +178,7 @@ struct worker {
     uint32_t at_number;
     struct texture_cache *textures; /* handles met last; NULL before the first */
     struct ptx_counts counts;
+    uint64_t lane_steps;     /* as in struct ptx_result */
     struct counter *counter; /* counts.h; NULL: no profile is asked for */
     struct block **blocks;   /* resident */
     uint32_t block_count, block_capacity;
@@ -223,6 +225,7 @@ struct arrival {
     uint32_t predicates;      /* of bar.red, by lane */
     uint32_t id, expected;
     bool counted, waits;
+    unsigned taint; /* shadow mode: flags of the predicates */
 };
 bool barrier_arrive_group(struct block *b, const struct arrival *a);
 

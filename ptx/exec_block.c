@@ -176,7 +176,10 @@ bool thread_enter(struct block *b, struct thread *t, const struct code *code)
         return false;
     if (bytes)
         memcpy(kept, local, bytes);
+    struct ptx_shadow_value *entries = t->local_numbers;
+    t->local_numbers = NULL;
     bool ok = enter(b, t, code);
+    t->local_numbers = entries;
     if (ok && bytes) {
         memcpy(t->local, kept, bytes);
         t->local_top = bytes;
@@ -390,6 +393,7 @@ bool barrier_arrive_group(struct block *b, const struct arrival *a)
     bar->population += (uint32_t)__builtin_popcount(a->predicates);
     bar->all &= a->predicates == a->mask;
     bar->any |= a->predicates != 0;
+    bar->taint |= (uint8_t)a->taint;
     if (barrier_complete(b, bar))
         release_barrier(b, a->id);
     return true;

@@ -6,6 +6,9 @@
 struct number_table {
     struct map index; /* line * 4 + kind -> event */
     struct ptx_number_event *events;
+    struct who {
+        uint64_t first, shown; /* the threads of `access` and of the operands */
+    } * whose;                 /* by event */
     size_t count, capacity;
     struct map atomics; /* address -> the thread that came first */
 };
@@ -25,6 +28,7 @@ void shadow_launch_end(struct launch *l)
     map_free(&l->numbers->index);
     map_free(&l->numbers->atomics);
     free(l->numbers->events);
+    free(l->numbers->whose);
     free(l->numbers);
     l->numbers = NULL;
 }
@@ -49,44 +53,65 @@ bool shadow_launch_finish(struct launch *l)
     return true;
 }
 
-static struct ptx_number_event *find_event(struct launch *l, uint32_t line, enum ptx_number_kind kind)
+static bool more_events(struct number_table *n)
 {
-    struct number_table *n = l->numbers;
-    uint64_t at, key = (uint64_t)line << 2 | kind;
-    if (map_get(&n->index, key, &at))
-        return &n->events[at];
-    if (n->count == n->capacity) {
-        size_t want = n->capacity ? n->capacity * 2 : 16;
-        struct ptx_number_event *fresh = realloc(n->events, want * sizeof *fresh);
-        if (!fresh)
-            return NULL;
+    size_t want = n->capacity ? n->capacity * 2 : 16;
+    struct ptx_number_event *fresh = realloc(n->events, want * sizeof *fresh);
+    if (fresh)
         n->events = fresh;
-        n->capacity = want;
-    }
-    if (!map_put(&n->index, key, n->count))
-        return NULL;
-    struct ptx_number_event *e = &n->events[n->count++];
-    memset(e, 0, sizeof *e);
-    e->kind = kind;
-    return e;
+    struct who *whose = realloc(n->whose, want * sizeof *whose);
+    if (whose)
+        n->whose = whose;
+    if (!fresh || !whose)
+        return false;
+    n->capacity = want;
+    return true;
+}
+
+static bool find_event(struct number_table *n, uint32_t line, enum ptx_number_kind kind, uint64_t *at)
+{
+    uint64_t key = (uint64_t)line << 2 | kind;
+    if (map_get(&n->index, key, at))
+        return true;
+    if ((n->count == n->capacity && !more_events(n)) || !map_put(&n->index, key, n->count))
+        return false;
+    *at = n->count++;
+    memset(&n->events[*at], 0, sizeof n->events[*at]);
+    n->whose[*at] = (struct who){UINT64_MAX, UINT64_MAX};
+    n->events[*at].kind = kind;
+    return true;
+}
+
+/* A number is worse than NaN. */
+static bool is_worse(double a, double b)
+{
+    return a > b || (a == a && b != b);
 }
 
 void shadow_note(struct worker *w, const struct block *b, const struct thread *t, uint32_t line,
                  enum ptx_number_kind kind, const struct judgement *j, double error_in, double error_out)
 {
-    struct ptx_number_event *e = find_event(w->launch, line, kind);
-    if (!e) {
+    struct number_table *n = w->launch->numbers;
+    uint64_t at, own = b->linear << 10 | t->index;
+    if (!find_event(n, line, kind, &at)) {
         launch_stop(w->launch, STATUS_NO_MEMORY);
         return;
     }
-    bool first = e->count++ == 0;
-    if (!first && !(kind >= PTX_NUMBER_AMPLIFIED && error_out > e->error_out))
-        return;
-    if (first) {
+    struct ptx_number_event *e = &n->events[at];
+    struct who *who = &n->whose[at];
+    e->count++;
+    if (own < who->first) {
+        who->first = own;
         e->access.ptx_line = line;
         memcpy(e->access.block, b->ctaid, sizeof e->access.block);
         memcpy(e->access.thread, t->tid, sizeof e->access.thread);
     }
+    bool graded = kind >= PTX_NUMBER_AMPLIFIED, first = who->shown == UINT64_MAX;
+    bool worse = graded && !first && is_worse(error_out, e->error_out);
+    bool better = graded && !first && is_worse(e->error_out, error_out);
+    if (!worse && (better || own >= who->shown))
+        return;
+    who->shown = own;
     e->operand_count = j->count;
     for (unsigned i = 0; i < j->count; i++) {
         e->operands[i] = j->operands[i].actual;
@@ -375,11 +400,10 @@ static double half_value(union slot v, unsigned half, bool bf16)
     return widen_half((uint16_t)(v.u32 >> 16 * half), bf16 ? HALF_BF16 : 0);
 }
 
-void shadow_half(struct worker *w, struct block *b, struct thread *t, const struct insn *in, union slot result)
+void shadow_half(struct worker *w, struct block *b, struct thread *t, const struct insn *in, const union slot *R,
+                 struct ptx_shadow_value *S, struct number_pair *P, union slot result)
 {
-    const union slot *R = t->stack + t->base;
-    struct ptx_shadow_value *S = t->numbers + t->base, results[2];
-    struct number_pair *P = t->pairs + t->base;
+    struct ptx_shadow_value results[2];
     const uint32_t slots[3] = {in->a, in->b, in->c};
     unsigned halves = is_packed(in->op) ? 2 : 1, count = half_meaning(in->op).count;
     /* neg and abs do not say which format they work on: their operand's shadow does. */

@@ -106,7 +106,8 @@ void shadow_rounded(struct worker *w, struct block *b, struct thread *t, const s
                     const struct operand_value *x, double reach);
 
 /* ---- exec_shadow.c ---- */
-/* Of events of a kind at a line, the first is kept, or that with the largest `error_out`. */
+/* Of events of a kind at a line, the first is kept, or that with the largest `error_out`. First in the order of blocks,
+ * then of threads, then of what a thread does: whatever order they ran in. */
 void shadow_note(struct worker *w, const struct block *b, const struct thread *t, uint32_t line,
                  enum ptx_number_kind kind, const struct judgement *j, double error_in, double error_out);
 struct number_table;
@@ -121,7 +122,8 @@ struct operand_value shadow_operand(const struct worker *w, enum ptx_shadow_kind
 /* Has another thread of the launch (of the block, in shared memory) worked there with an atomic before? Takes note. */
 bool shadow_contended(struct worker *w, const struct block *b, const struct thread *t, enum mem_space space,
                       uint64_t address);
-void shadow_half(struct worker *w, struct block *b, struct thread *t, const struct insn *in, union slot result);
+void shadow_half(struct worker *w, struct block *b, struct thread *t, const struct insn *in, const union slot *R,
+                 struct ptx_shadow_value *S, struct number_pair *P, union slot result);
 
 /* ---- exec_shadow_move.c ---- */
 /* Half `which` of a 32-bit slot. */
@@ -141,7 +143,11 @@ struct operand_value shadow_integer(const struct ptx_shadow_value *s, const stru
 struct ptx_shadow_value shadow_plain_of(const struct ptx_shadow_value *s);
 
 /* ---- exec_shadow_memory.c ---- */
+/* What a slot of this kind holds says where or as what a thread runs: the device's choice. */
+bool shadow_names_place(enum fill_kind kind);
 bool shadow_enter(struct thread *t, const struct code *code);
+/* Only memory for the frame, whose slots are plain numbers then. */
+bool shadow_prepare(struct thread *t, const struct code *code);
 void shadow_thread_free(struct thread *t);
 void shadow_block_start(struct block *b);
 void shadow_block_free(struct block *b);
@@ -153,10 +159,18 @@ void shadow_take(const struct worker *w, const struct ptx_shadow_value *from, ui
 /* `taint`: flags that all of it gets. */
 void shadow_put(const struct worker *w, struct ptx_shadow_value *to, uint64_t address, uint32_t bytes, bool device,
                 const struct ptx_shadow_value *s, const struct number_pair *p, unsigned taint);
+/* A store into the middle of an older value makes its entry void. `first`: address of the first entry of all. */
+void shadow_clear_around(struct ptx_shadow_value *to, uint64_t address, uint32_t bytes, uint64_t first);
 void shadow_load(struct worker *w, struct block *b, struct thread *t, const struct insn *in, enum mem_space space,
                  uint64_t address, uint32_t bytes, uint32_t slot);
 void shadow_store(struct worker *w, struct block *b, struct thread *t, const struct insn *in, enum mem_space space,
                   uint64_t address, uint32_t bytes, uint32_t slot);
+/* The same of a value that is in no frame. `taint`: of the thread and of the address. */
+void shadow_load_value(struct worker *w, struct block *b, struct thread *t, const struct insn *in, enum mem_space space,
+                       uint64_t address, uint32_t bytes, struct ptx_shadow_value *s, struct number_pair *p);
+void shadow_store_value(struct worker *w, struct block *b, struct thread *t, const struct insn *in,
+                        enum mem_space space, uint64_t address, uint32_t bytes, const struct ptx_shadow_value *s,
+                        const struct number_pair *p, unsigned taint);
 void shadow_atomic(struct worker *w, struct block *b, struct thread *t, const struct insn *in, enum mem_space space,
                    uint64_t address, uint32_t bytes, uint64_t operand, uint64_t swapped, uint64_t before,
                    uint64_t after);
@@ -304,7 +318,7 @@ static inline __attribute__((always_inline)) void shadow_loaded(struct worker *w
             *s = NUMBER_MEMORY;
             return;
         }
-        entry = b->shared_numbers + address / 2;
+        entry = b->shared_numbers + narrow_address(MEM_SHARED, address) / 2;
     } else if (space == MEM_LOCAL && !t->local_numbers) {
         *s = NUMBER_MEMORY;
         return;

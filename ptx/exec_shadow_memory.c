@@ -17,14 +17,13 @@ static bool grow_numbers(struct ptx_shadow_value **p, uint32_t old, uint32_t now
 }
 
 /* Where and as what a thread runs is the device's choice. */
-static bool names_place(enum fill_kind kind)
+bool shadow_names_place(enum fill_kind kind)
 {
     return kind == FILL_SMID || kind == FILL_NSMID || kind == FILL_WARPID || kind == FILL_NWARPID ||
            kind == FILL_GRIDID;
 }
 
-/* Called when the frame's place on the stack is set and reserved. */
-bool shadow_enter(struct thread *t, const struct code *code)
+bool shadow_prepare(struct thread *t, const struct code *code)
 {
     if (t->number_slots < t->stack_slots) {
         struct number_pair *pairs = realloc(t->pairs, (size_t)t->stack_slots * sizeof *pairs);
@@ -36,9 +35,6 @@ bool shadow_enter(struct thread *t, const struct code *code)
         t->number_slots = t->stack_slots;
     }
     memset(t->numbers + t->base, 0, code->slot_count * sizeof *t->numbers);
-    for (uint32_t i = 0; i < code->fill_count; i++)
-        if (names_place(code->fills[i].kind))
-            t->numbers[t->base + code->fills[i].slot].flags = PTX_SHADOW_TIMED;
     if (!t->local_numbers)
         return true;
     if (t->local_number_room < t->local_room) {
@@ -47,6 +43,17 @@ bool shadow_enter(struct thread *t, const struct code *code)
         t->local_number_room = t->local_room;
     }
     memset(t->local_numbers + t->local_base / 2, 0, (code->local_bytes + 1) / 2 * sizeof *t->local_numbers);
+    return true;
+}
+
+/* Called when the frame's place on the stack is set and reserved. */
+bool shadow_enter(struct thread *t, const struct code *code)
+{
+    if (!shadow_prepare(t, code))
+        return false;
+    for (uint32_t i = 0; i < code->fill_count; i++)
+        if (shadow_names_place(code->fills[i].kind))
+            t->numbers[t->base + code->fills[i].slot].flags = PTX_SHADOW_TIMED;
     return true;
 }
 
@@ -177,8 +184,7 @@ void shadow_take(const struct worker *w, const struct ptx_shadow_value *from, ui
     *s = without_float(w, from, address, bytes, device);
 }
 
-/* A store into the middle of an older value makes its entry void. */
-static void clear_around(struct ptx_shadow_value *to, uint64_t address, uint32_t bytes, uint64_t first)
+void shadow_clear_around(struct ptx_shadow_value *to, uint64_t address, uint32_t bytes, uint64_t first)
 {
     for (uint32_t size = bytes * 2 > 2 ? bytes * 2 : 2; size <= 8; size *= 2) {
         uint64_t back = address & (size - 1);
@@ -286,27 +292,38 @@ static void tell_taint(const struct range_cache *c, uint64_t address, uint32_t b
         memset(r->tainted + (address - r->address), (int)flags, bytes);
 }
 
+void shadow_load_value(struct worker *w, struct block *b, struct thread *t, const struct insn *in, enum mem_space space,
+                       uint64_t address, uint32_t bytes, struct ptx_shadow_value *s, struct number_pair *p)
+{
+    space = real_space(space, &address);
+    shadow_take(w, entries(w, b, t, in, space, address, false), address, bytes, space == MEM_GLOBAL, s, p);
+}
+
 void shadow_load(struct worker *w, struct block *b, struct thread *t, const struct insn *in, enum mem_space space,
                  uint64_t address, uint32_t bytes, uint32_t slot)
 {
-    space = real_space(space, &address);
-    shadow_take(w, entries(w, b, t, in, space, address, false), address, bytes, space == MEM_GLOBAL,
-                &t->numbers[t->base + slot], &t->pairs[t->base + slot]);
+    shadow_load_value(w, b, t, in, space, address, bytes, &t->numbers[t->base + slot], &t->pairs[t->base + slot]);
 }
 
-void shadow_store(struct worker *w, struct block *b, struct thread *t, const struct insn *in, enum mem_space space,
-                  uint64_t address, uint32_t bytes, uint32_t slot)
+void shadow_store_value(struct worker *w, struct block *b, struct thread *t, const struct insn *in,
+                        enum mem_space space, uint64_t address, uint32_t bytes, const struct ptx_shadow_value *s,
+                        const struct number_pair *p, unsigned taint)
 {
-    const struct ptx_shadow_value *s = &t->numbers[t->base + slot];
-    unsigned taint = t->taint | (t->numbers[t->base + in->a].flags & FLAGS_CONTROL);
     space = real_space(space, &address);
     if (space == MEM_GLOBAL)
         tell_taint(&w->cache[in->aux], address, bytes, told_of(s, bytes) | taint);
     struct ptx_shadow_value *to = entries(w, b, t, in, space, address, number_tag(s) || taint);
     if (!to)
         return;
-    clear_around(to, address, bytes, space == MEM_GLOBAL ? w->cache[in->aux].range->address : 0);
-    shadow_put(w, to, address, bytes, space == MEM_GLOBAL, s, &t->pairs[t->base + slot], taint);
+    shadow_clear_around(to, address, bytes, space == MEM_GLOBAL ? w->cache[in->aux].range->address : 0);
+    shadow_put(w, to, address, bytes, space == MEM_GLOBAL, s, p, taint);
+}
+
+void shadow_store(struct worker *w, struct block *b, struct thread *t, const struct insn *in, enum mem_space space,
+                  uint64_t address, uint32_t bytes, uint32_t slot)
+{
+    shadow_store_value(w, b, t, in, space, address, bytes, &t->numbers[t->base + slot], &t->pairs[t->base + slot],
+                       t->taint | (t->numbers[t->base + in->a].flags & FLAGS_CONTROL));
 }
 
 /* The operand of add.f32 and its kind, with the value that was in memory: the new entry. */
@@ -397,7 +414,7 @@ void shadow_atomic(struct worker *w, struct block *b, struct thread *t, const st
     struct number_pair now_pair = old_pair;
     changed(w, b, t, in, &now, &now_pair, cas ? swapped : operand, before, after, cas);
     if (to) {
-        clear_around(to, address, bytes, device ? w->cache[in->aux].range->address : 0);
+        shadow_clear_around(to, address, bytes, device ? w->cache[in->aux].range->address : 0);
         shadow_put(w, to, address, bytes, device, &now, &now_pair, taint);
     }
     if (device)
@@ -421,7 +438,7 @@ void shadow_copy(struct worker *w, struct block *b, const struct thread *t, cons
         entries(w, b, NULL, in, MEM_SHARED, to, source || t->taint || w->launch->config->perturbation);
     if (!target)
         return;
-    clear_around(target, to, bytes, 0);
+    shadow_clear_around(target, to, bytes, 0);
     for (uint32_t i = 0; i < bytes / 2; i++) {
         struct ptx_shadow_value e = i >= (given + 1) / 2 ? NUMBER_PLAIN : source ? source[i] : NUMBER_PLAIN;
         if (i < (given + 1) / 2 && e.kind == PTX_SHADOW_NONE && e.wide == 0 && w->launch->config->perturbation)

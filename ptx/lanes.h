@@ -110,6 +110,8 @@ struct lanes {
     /* the running group; `mask` 0: none */
     const struct insn *insns, *stop; /* stop: where the next group stands behind the running one; NULL: none */
     lane_handler *const *handlers;   /* by enum lane_op, for this group: the plain ones, or what is put before them */
+    lane_handler *const *plain;      /* the plain ones, where `handlers` are others */
+    struct lane_numbers *numbers;    /* shadow mode, lanes_shadow.h; NULL in others */
     const uint32_t *weight;
     uint8_t *file, *state; /* by unit, like base and stride */
     uint64_t *base;

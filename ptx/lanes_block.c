@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "ptx/counts.h"
-#include "ptx/lanes.h"
+#include "ptx/lanes_shadow.h"
 
 /* Registers of one warp after the other. What is never written stays as it is, and what is written before it is read is
  * left as the last warp had it. */
@@ -12,28 +12,34 @@ struct lane_file {
     uint8_t *file, *state;
     uint64_t *base;
     int64_t *stride, *rise;
+    struct lane_numbers *numbers;
     uint64_t block; /* number of the block whose facts it holds */
 };
 
 bool lanes_launch(struct launch *l)
 {
 #ifdef LANES_HERE
-    if (l->checked || l->shadow || l->rounding || l->seed || l->config->variant || l->config->one_by_one ||
+    if (l->checked || l->rounding || l->seed || l->config->variant || l->config->one_by_one ||
         !(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2")))
         return false;
     const struct lane_code *lc = lane_code_get(l->module, (struct code *)(uintptr_t)l->entry);
     if (!lc || lc->refused)
         return false;
     lane_handler *const *const *handlers = lane_handlers_v3;
+    bool avx512 = false;
 #ifdef LANES_V4
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512dq"))
+        __builtin_cpu_supports("avx512dq")) {
         handlers = lane_handlers_v4;
+        avx512 = true;
+    }
 #endif
     for (int partial = 0; partial < 2; partial++)
         l->lane_handlers[partial] = handlers[partial];
     if (l->counting && !lanes_count_install(l))
         return false; /* threads are counted, too */
+    if (l->shadow && !lane_numbers_launch(l, avx512))
+        return false;
     l->lane_code = lc;
     return true;
 #else
@@ -149,6 +155,7 @@ void lanes_block_destroy(struct block *b)
         struct lane_file *f = b->files;
         b->files = f->next;
         free(f->file);
+        lane_numbers_free(f->numbers);
         free(f);
     }
     free(b->lanes);
@@ -179,12 +186,16 @@ void lanes_block_start(struct block *b)
 
 static struct lane_file *make_file(const struct block *b)
 {
-    uint32_t units = b->worker->launch->lane_code->units;
+    const struct launch *l = b->worker->launch;
+    const uint32_t units = l->lane_code->units;
     struct lane_file *f = calloc(1, sizeof *f);
     size_t vectors = (size_t)units * LANE_UNIT, numbers = (units + 8u) & ~7u;
     size_t bytes = vectors + numbers * (8 + 8 + 8 + 1);
     uint8_t *p = f ? aligned_alloc(64, (bytes + 63) & ~(size_t)63) : NULL;
-    if (!p) {
+    if (p && l->shadow)
+        f->numbers = lane_numbers_create(units, l->entry->slot_count);
+    if (!p || (l->shadow && !f->numbers)) {
+        free(p);
         free(f);
         return NULL;
     }
@@ -274,6 +285,11 @@ bool lanes_start(struct lanes *L)
     put_start(L, f);
     if (b->convoy)
         lanes_convoy_leave(L);
+    L->numbers = f->numbers;
+    if (L->numbers)
+        lane_numbers_start(L);
+    if (L->numbers && (lc->frames || L->code->local_bytes))
+        return lane_numbers_frames(L);
     if (lc->frames || L->code->local_bytes)
         for (uint32_t i = 0; i < L->lanes; i++)
             if (!thread_prepare(b, &b->threads[L->first + i], L->code)) {

@@ -10,6 +10,7 @@
 #include <string.h>
 #include "ptx/counts.h"
 #include "ptx/guard.h"
+#include "ptx/lanes_shadow.h"
 
 #if defined(LANES_HERE) && !defined(__clang__)
 #pragma GCC target("popcnt,bmi") /* nothing here runs where the handlers cannot */
@@ -308,6 +309,8 @@ static void lend(struct lanes *L, const struct operands *o, uint32_t lane, uint3
     t->code = L->code;
     t->pc = pc;
     t->executed = L->extra[lane] + L->executed;
+    if (L->numbers)
+        lane_number_lend(L, o, lane);
 }
 
 static void give_back(struct lanes *L, const struct operands *o, uint32_t lane)
@@ -315,6 +318,8 @@ static void give_back(struct lanes *L, const struct operands *o, uint32_t lane)
     const struct thread *t = thread_of(L, lane);
     for (uint32_t i = 0; i < o->write_count; i++)
         lane_set(L, L->lc->unit[o->writes[i]], lane, t->stack[o->writes[i]].u64);
+    if (L->numbers)
+        lane_number_give_back(L, o, lane);
 }
 
 const struct insn *lane_step(struct lanes *L, const struct insn *in)
@@ -324,18 +329,23 @@ const struct insn *lane_step(struct lanes *L, const struct insn *in)
     (void)insn_operands(L->worker->launch->module, L->code, &L->code->insns[pc], &o);
     account(L, pc);
     L->strong++;
+    L->worker->lane_steps += (uint32_t)__builtin_popcount(L->mask);
+    if (L->numbers && !lane_numbers_frames(L))
+        return lane_leave(L, pc, LANES_FAULT);
     bool others = false; /* it waits for what others are to do */
     for (uint32_t m = L->mask; m; m &= m - 1) {
         uint32_t lane = (uint32_t)__builtin_ctz(m);
         struct thread *t = thread_of(L, lane);
         lend(L, &o, lane, pc);
         t->state = THREAD_READY;
-        enum stop stop = run_step(L->worker, L->block, t);
+        enum stop stop = L->numbers ? run_shadow_step(L->worker, L->block, t) : run_step(L->worker, L->block, t);
         if ((stop != STOP_STEP && stop != STOP_TURN) || launch_stopped(L->worker->launch))
             return lane_leave(L, pc + 1, LANES_FAULT);
         others |= stop == STOP_TURN;
         give_back(L, &o, lane);
     }
+    if (L->numbers)
+        lane_numbers_settle(L, &o);
     if (!others)
         return in + 1;
     L->strong += LANES_SPINNING + 1;
@@ -398,6 +408,9 @@ const struct insn *lane_meet(struct lanes *L, const struct insn *in)
     struct operands o;
     (void)insn_operands(L->worker->launch->module, L->code, original, &o);
     account(L, pc);
+    L->worker->lane_steps += (uint32_t)__builtin_popcount(L->mask);
+    if (L->numbers && !lane_numbers_frames(L))
+        return lane_leave(L, pc, LANES_FAULT);
     for (uint32_t m = L->mask; m; m &= m - 1) {
         uint32_t lane = (uint32_t)__builtin_ctz(m);
         lend(L, &o, lane, pc);
@@ -410,7 +423,20 @@ const struct insn *lane_meet(struct lanes *L, const struct insn *in)
         return lane_leave(L, pc, LANES_FAULT);
     for (uint32_t m = L->mask; m; m &= m - 1)
         give_back(L, &o, (uint32_t)__builtin_ctz(m));
+    if (L->numbers)
+        lane_numbers_settle(L, &o);
     return met_here(L, in);
+}
+
+/* The result of bar.red, which the barrier's release left in the frames of threads. */
+static void reduced(struct lanes *L, uint32_t slot, uint32_t mask)
+{
+    for (uint32_t m = mask; m; m &= m - 1) {
+        uint32_t lane = (uint32_t)__builtin_ctz(m);
+        lane_set(L, L->lc->unit[slot], lane, thread_of(L, lane)->stack[slot].u64);
+        if (L->numbers)
+            lane_number_return(L, slot, lane);
+    }
 }
 
 const struct insn *lane_barrier(struct lanes *L, const struct insn *in)
@@ -426,7 +452,9 @@ const struct insn *lane_barrier(struct lanes *L, const struct insn *in)
             predicates |= (uint32_t)(lane_value(L, unit[original->c], (uint32_t)__builtin_ctz(m)) != 0)
                           << __builtin_ctz(m);
     account(L, pc);
-    struct arrival a = {L->code, pc, L->first, L->mask, predicates, id, count, counted, waits};
+    struct arrival a = {L->code, pc, L->first, L->mask, predicates, id, count, counted, waits, 0};
+    if (L->numbers && original->op == OP_BAR_RED)
+        a.taint = lane_numbers_taint(L, original->c);
     if (!barrier_arrive_group(L->block, &a))
         return lane_leave(L, pc, LANES_FAULT);
     if (!waits)
@@ -434,9 +462,7 @@ const struct insn *lane_barrier(struct lanes *L, const struct insn *in)
     if (thread_of(L, (uint32_t)__builtin_ctz(L->mask))->state == THREAD_READY) { /* it was the last to come */
         account(L, pc + 1);
         if (original->op == OP_BAR_RED)
-            for (uint32_t m = L->mask; m; m &= m - 1)
-                lane_set(L, unit[original->d], (uint32_t)__builtin_ctz(m),
-                         thread_of(L, (uint32_t)__builtin_ctz(m))->stack[original->d].u64);
+            reduced(L, original->d, L->mask);
         return in + 1;
     }
     if (L->counter) /* it has arrived, and goes on behind the barrier, here or in threads */
@@ -460,9 +486,7 @@ static void pass_barriers(struct lanes *L)
             continue;
         const struct insn *in = &L->code->insns[g.pc];
         if (in->op == OP_BAR_RED)
-            for (uint32_t m = g.mask; m; m &= m - 1)
-                lane_set(L, L->lc->unit[in->d], (uint32_t)__builtin_ctz(m),
-                         thread_of(L, (uint32_t)__builtin_ctz(m))->stack[in->d].u64);
+            reduced(L, in->d, g.mask);
         remove_group(L, i);
         add_group(L, g.pc + 1, g.mask, g.executed + insn_weight(L->code, g.pc), GROUP_READY);
         L->patience = LANES_SPINNING;
@@ -564,6 +588,8 @@ void lanes_count(struct lanes *L, uint64_t *total, uint64_t *longest)
     if (L->started && !L->done && !L->threads) /* the launch was stopped */
         for (uint32_t i = 0; i < L->group_count; i++)
             count_ended(L, L->groups[i].mask, L->groups[i].executed);
+    if (L->worker->launch->shadow && !L->threads)
+        L->worker->counts.tainted_threads += lane_numbers_tainted_threads(L);
     *total += L->total;
     *longest = L->longest;
 }
@@ -574,6 +600,7 @@ static void run_group(struct lanes *L)
     const bool partial = L->mask != L->live;
     const struct insn *in = L->insns + L->pc;
     L->handlers = L->worker->launch->lane_handlers[partial];
+    L->plain = L->worker->launch->lane_plain[partial];
     if (!partial) {
         do
             in = L->handlers[in->op](L, in);
@@ -673,6 +700,8 @@ void lanes_to_threads(struct lanes *L)
         for (uint32_t slot = 0; slot < L->code->slot_count; slot++)
             if (lc->unit[slot] != NO_UNIT && lc->written[slot])
                 t->stack[slot].u64 = lane_value(L, lc->unit[slot], lane);
+        if (L->numbers)
+            lane_numbers_to_thread(L, lane);
         for (uint32_t i = 0; i < L->group_count; i++) {
             const struct group *g = &L->groups[i];
             if (!(g->mask >> lane & 1))

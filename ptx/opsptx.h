@@ -307,7 +307,7 @@ enum ptx_number_kind {
 };
 struct ptx_number_event { /* one per (kind, instruction); ordered by (ptx_line, kind) */
     enum ptx_number_kind kind;
-    struct ptx_access access; /* the first time; write and atomic mean nothing */
+    struct ptx_access access; /* of the first block and thread; write and atomic mean nothing */
     uint32_t operand_count;
     double operands[3], operands_wide[3]; /* the first time; for AMPLIFIED and DECIDED the worst time */
     double result, result_wide;           /* DECIDED: the distance to the other outcome, and what the errors may be */
@@ -520,6 +520,7 @@ struct ptx_result {
     struct ptx_number_event *events; /* shadow mode; owned likewise */
     size_t event_count;
     struct ptx_counts counts;
+    uint64_t lane_steps;         /* of the instructions, in lock-step: done one lane after the other */
     struct ptx_profile *profile; /* owned; NULL unless asked for and the launch was started; after a fault or at a limit
                                     it says what was executed till then */
 };

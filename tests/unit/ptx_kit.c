@@ -196,6 +196,8 @@ enum status kit_run(struct kit *k, const char *kernel, uint32_t grid, uint32_t b
         k->launch.block[i] = k->launch.block[i] ? k->launch.block[i] : 1;
     }
     const struct ptx_launch *l = &k->launch;
+    if (l->shadow && !l->one_by_one)
+        return kit_run_shadow(k);
     if (l->checked && !l->one_by_one && !l->seed && !l->cancel && !l->progress && !l->instruction_limit &&
         !l->time_limit_ns)
         return run_both(k);
@@ -281,6 +283,51 @@ static void run_instruction(struct kit *k, uint64_t *out, uint32_t count)
     assert_int_equal(kit_run(k, "k", (count + 255) / 256, 256), STATUS_OK);
 }
 
+enum { SHADOWED = 512 };
+
+/* Operands with shadows of all kinds: an instruction does the same with them in both engines, however the lanes come to
+ * it. */
+static void run_shadowed(struct kit *k, const uint64_t *in, uint32_t count)
+{
+    static uint64_t operands[SHADOWED * 3], results[SHADOWED];
+    static struct ptx_shadow_value in_shadow[SHADOWED * 12], out_shadow[SHADOWED * 4];
+    static uint8_t tainted[sizeof results];
+    static const uint8_t kinds[] = {PTX_SHADOW_NONE, PTX_SHADOW_F32, PTX_SHADOW_F32,
+                                    PTX_SHADOW_F64,  PTX_SHADOW_F16, PTX_SHADOW_BF16};
+    uint64_t random = 1 + count;
+    count = count < SHADOWED ? count : SHADOWED;
+    memset(in_shadow, 0, sizeof in_shadow);
+    memset(out_shadow, 0, sizeof out_shadow);
+    memset(tainted, 0, sizeof tainted);
+    memcpy(operands, in, count * 3 * sizeof *in);
+    for (uint32_t i = 0; i < count * 3; i++) {
+        uint64_t r = kit_random(&random);
+        struct ptx_shadow_value *s = &in_shadow[4 * i];
+        float single;
+        double value;
+        /* A warp in two has one kind for all, which goes another way than a mixture. */
+        s->kind = i / 96 % 2 ? kinds[i / 192 % sizeof kinds] & 0xf : kinds[r % sizeof kinds] & 0xf;
+        memcpy(&single, &operands[i], 4);
+        memcpy(&value, &operands[i], 8);
+        value = s->kind == PTX_SHADOW_F64 ? value : (double)single;
+        s->wide = s->kind ? value * (1 + (double)(int64_t)(r >> 8 & 0xff) * (r & 1 << 16 ? 0x1p-28 : 0x1p-50)) : 0;
+        s->origin = s->kind && r & 1 << 17 ? 3 : 0;
+        s->depth = s->kind ? r >> 20 & 7 : 0;
+        s->flags = (s->kind ? r >> 24 & 3 : r >> 24 & 2) | (r >> 30 & 15 ? 0 : r >> 26 & 12);
+        if (s->kind == PTX_SHADOW_F64)
+            s[1].kind = PTX_SHADOW_REST, s[1].wide = s->wide * 0x1p-55;
+    }
+    k->memory.range_count = 0;
+    kit_buffer(k, 0, operands, count * 3 * sizeof *operands);
+    kit_buffer(k, 1, results, count * sizeof *results);
+    k->ranges[0].shadow = in_shadow;
+    k->ranges[1].shadow = out_shadow;
+    k->ranges[1].tainted = tainted;
+    k->params[2] = count;
+    k->launch.shadow = true;
+    run_instruction(k, results, count);
+}
+
 void kit_instruction_variant(const char *instruction, struct kit_shape shape, const uint64_t *in, uint64_t *out,
                              uint32_t count, uint64_t variant)
 {
@@ -329,6 +376,7 @@ void kit_instruction(const char *instruction, struct kit_shape shape, const uint
             if (memcmp(out, other, count * sizeof *out) != 0)
                 fail_msg("%s: not the same in shadow mode", instruction);
         }
+        run_shadowed(&k, in, count);
         kit_free(&k);
     }
     free(other);

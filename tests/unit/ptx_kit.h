@@ -24,6 +24,9 @@ struct kit {
     bool order_matters; /* what it leaves in memory depends on the order of threads */
     char printed[4096];
     size_t printed_bytes;
+    /* What both engines need not agree on in shadow mode: counts, when how often it looks depends on the order;
+     * anything but flags, when it reads clocks. */
+    bool spins, timed;
 };
 
 /* Loads `text`, which must load. */
@@ -34,8 +37,9 @@ uint64_t kit_buffer(struct kit *k, int param, void *host, size_t bytes);
 /* Gives every variable of the module an address and its initial contents (in k->variable_memory). */
 void kit_variables(struct kit *k);
 /* A checked launch is also run a thread at a time, and must give the same. With OPSDEBUG_GUARD_TELL in the environment,
- * sound ones that were not guarded are named. */
+ * sound ones that were not guarded are named. So is one in shadow mode, ptx_kit_shadow.c. */
 enum status kit_run(struct kit *k, const char *kernel, uint32_t grid, uint32_t block);
+enum status kit_run_shadow(struct kit *k);
 bool kit_same_faults(const struct ptx_result *a, const struct ptx_result *b);
 void kit_free(struct kit *k);
 char *kit_read_file(const char *name, size_t *bytes); /* tests/ptx/NAME; malloc'd */

@@ -123,7 +123,7 @@ static void test_operations_follow_the_model(void **state)
             memset(out, 0, sizeof out);
             kit_buffer(&k, 1, out, sizeof out);
             k.launch.checked = mode == 1;
-            k.launch.shadow = mode == 2;
+            k.launch.shadow = k.spins = mode == 2;
             assert_int_equal(kit_run(&k, "k", 1, 1), STATUS_OK);
             assert_int_equal(k.result.fault_count, 0);
             for (uint32_t i = 0; i < STEPS * 4; i++)
@@ -187,7 +187,7 @@ static void test_bulk_copies(void **state)
         kit_buffer(&k, 0, in, sizeof in);
         kit_buffer(&k, 1, out, sizeof out);
         k.launch.checked = mode == 1;
-        k.launch.shadow = mode == 2;
+        k.launch.shadow = k.spins = mode == 2;
         assert_int_equal(kit_run(&k, "k", 1, 1), STATUS_OK);
         assert_int_equal(k.result.fault_count, 0);
         assert_int_equal(out[0], 0); /* not complete before the transactions were expected and all had arrived */
@@ -253,7 +253,7 @@ static void start(struct kit *k, int mode)
 {
     kit_load_file(k, "async.ptx");
     k->launch.checked = mode == 1 || mode == 2;
-    k->launch.shadow = mode == 3;
+    k->launch.shadow = k->spins = mode == 3;
     k->launch.seed = mode == 2 || mode == 4 ? 7 : 0;
 }
 

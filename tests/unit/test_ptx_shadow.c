@@ -161,7 +161,8 @@ static void test_nan_travels_with_its_origin(void **state)
         "shfl.sync.down.b32 %f0|%p0, %f4, 1, 31, -1;",
         "st.global.f32 [%x4], %f3; atom.global.add.f32 %f5, [%x4], %f4; ld.global.f32 %f0, [%x4];",
         "st.global.f32 [%x4], %f3; atom.global.exch.b32 %r1, [%x4], %f4; ld.global.f32 %f0, [%x4];",
-        ".shared .f32 s; st.shared.f32 [s], %f3; red.shared.add.f32 [s], %f4; ld.shared.f32 %f0, [s];",
+        ".shared .f32 s[256]; mov.u32 %r1, s; shl.b32 %r2, %r0, 2; add.s32 %r1, %r1, %r2; st.shared.f32 [%r1], %f3; "
+        "red.shared.add.f32 [%r1], %f4; ld.shared.f32 %f0, [%r1];",
     };
     char body[1024];
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {

@@ -17,6 +17,7 @@ static void expect_flags(const char *prologue, const char *body, uint32_t thread
     shadow_start(&k, text);
     memset(tainted, 0, sizeof tainted);
     k.ranges[3].tainted = tainted;
+    k.timed = strstr(text, "%clock") || strstr(text, "%globaltimer");
     assert_int_equal(kit_run(&k, "k", 1, threads), STATUS_OK);
     for (uint32_t i = 0; i < threads * 4; i++)
         if (tainted[i] != flags)

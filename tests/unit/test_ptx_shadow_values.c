@@ -153,12 +153,11 @@ static const struct {
      "ld.v2.f32 {%f7, %f0}, [%x6];",
      op_same, -4, 4},
     {"st.global.f32 [%x4], %f4; ld.global.f32 %f0, [%x4];", op_same, -4, 4},
-    {".shared .align 4 .b32 s[1]; st.global.f32 [%x4], %f4; cp.async.ca.shared.global [s], [%x4], 4; "
-     "cp.async.wait_all; "
-     "ld.shared.f32 %f0, [s];",
+    {".shared .align 4 .b32 s[256]; mov.u32 %r1, s; shl.b32 %r2, %r0, 2; add.s32 %r1, %r1, %r2; st.global.f32 [%x4], "
+     "%f4; cp.async.ca.shared.global [%r1], [%x4], 4; cp.async.wait_all; ld.shared.f32 %f0, [%r1];",
      op_same, -4, 4},
-    {".shared .align 8 .b32 s[2]; mov.u32 %r1, s; cvt.u64.u32 %x5, %r1; cvta.shared.u64 %x5, %x5; st.f32 [%x5+4], %f4; "
-     "ld.shared.v2.f32 {%f7, %f0}, [s];",
+    {".shared .align 8 .b32 s[512]; mov.u32 %r1, s; shl.b32 %r2, %r0, 3; add.s32 %r1, %r1, %r2; cvt.u64.u32 %x5, %r1; "
+     "cvta.shared.u64 %x5, %x5; st.f32 [%x5+4], %f4; ld.shared.v2.f32 {%f7, %f0}, [%r1];",
      op_same, -4, 4},
     {".local .align 8 .b32 l[2]; mov.b64 %x5, {%f5, %f4}; st.local.b64 [l], %x5; ld.local.f32 %f0, [l+4];", op_same, -4,
      4},

@@ -9,6 +9,7 @@
 #include "shim/health.h"
 #include "shim/intern.h"
 #include "shim/params.h"
+#include "shim/reach.h"
 #include "shim/sentinel.h"
 #include "shim/snapshot.h"
 #include "shim/stack.h"
@@ -72,12 +73,17 @@ void launch_before(struct launch *launch, struct call *call, const struct launch
     launch->own_work = !launch->capturing && !request->chained && device_stream_free(launch->stream);
     describe(launch);
     /* Without a layout only a launch that succeeded tells it: asking the driver before might load the module. */
-    if (params_known(launch->kernel, request->kernel_params, request->extra))
-        write_record(launch, CAP_LAUNCH_PENDING);
+    if (!params_known(launch->kernel, request->kernel_params, request->extra))
+        return;
+    enum snapshot_choice choice = SNAPSHOT_NONE;
+    if (!launch->capturing)
+        choice = snapshot_choose(launch->kernel, launch->config, request->chained ? NULL : launch->stream,
+                                 !launch->own_work);
+    if (choice == SNAPSHOT_TAKE && reach_variables(launch->kernel->module))
+        call->seq = capture_next_seq();
+    write_record(launch, CAP_LAUNCH_PENDING);
     if (!launch->record || launch->capturing)
         return;
-    enum snapshot_choice choice =
-        snapshot_choose(launch->kernel, launch->config, request->chained ? NULL : launch->stream, !launch->own_work);
     if (choice == SNAPSHOT_OVER_BUDGET)
         add_flag(launch, CAP_LAUNCH_BUDGET);
     if (choice == SNAPSHOT_TAKE) {

@@ -7,10 +7,11 @@
 #include "shim/driver.h"
 #include "shim/record.h"
 
-static void find_variables(struct tracked_module *module)
+bool reach_variables(struct tracked_module *module)
 {
-    if (__atomic_exchange_n(&module->variables_done, true, __ATOMIC_ACQ_REL))
-        return;
+    bool found = false;
+    if (!module || __atomic_exchange_n(&module->variables_done, true, __ATOMIC_ACQ_REL))
+        return false;
     for (size_t i = 0; i < module->scan.variable_count; i++) {
         const char *name = module->scan.variables[i].name;
         CUdeviceptr address = 0;
@@ -23,8 +24,10 @@ static void find_variables(struct tracked_module *module)
         if (result == CUDA_SUCCESS && address && bytes) {
             uint64_t seq = capture_next_seq();
             record_variable(seq, __builtin_ia32_rdtsc(), module, address, bytes, name);
+            found = true;
         }
     }
+    return found;
 }
 
 static uint32_t add(struct reached *out, uint32_t count, const struct allocation *a, uint64_t address)
@@ -41,8 +44,7 @@ uint32_t reach(struct tracked_kernel *kernel, const uint8_t *arguments, uint32_t
 {
     uint32_t count = 0;
     struct allocation a;
-    if (kernel->module)
-        find_variables(kernel->module);
+    (void)reach_variables(kernel->module);
     for (uint32_t i = 0; i + 8 <= bytes; i += 8) {
         uint64_t word;
         memcpy(&word, arguments + i, 8);

@@ -21,4 +21,6 @@ done
 "$tool" list "$scratch/linked-deep" >"$scratch/list"
 check "linked: launches that launch are judged" grep -q "sort_all .*as written" "$scratch/list"
 check "linked: kernels of the other file are judged" grep -q "add_constant<5> .*as written" "$scratch/list"
+check "first_launch: variables of the module are among its inputs" \
+    sh -c "'$tool' list '$scratch/first_launch-deep' | grep -q 'look_up .*as written'"
 done_testing

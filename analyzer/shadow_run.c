@@ -32,8 +32,9 @@ const char *shadow_run_make(struct verify *v, const struct model_launch *l, cons
         if (total > SHADOW_LIMIT)
             return "budget";
         r->shadow = calloc((size_t)(r->bytes + 1) / 2, sizeof *r->shadow);
+        r->shadow_used = calloc((size_t)(r->bytes + PTX_SHADOW_CHUNK - 1) / PTX_SHADOW_CHUNK + 1, 1);
         r->tainted = calloc((size_t)r->bytes + 1, 1);
-        if (!r->shadow || !r->tainted)
+        if (!r->shadow || !r->shadow_used || !r->tainted)
             return "no-memory";
     }
     verify_fill_launch(v, l, like->module, &out->memory, &run);

@@ -223,6 +223,7 @@ void verify_memory_free(struct verify_memory *v)
         free(v->regions[i].written);
         free(v->regions[i].read);
         free(v->regions[i].shadow);
+        free(v->regions[i].shadow_used);
         free(v->regions[i].tainted);
     }
     for (size_t i = 0; i < v->count; i++)

@@ -15,6 +15,7 @@ enum { COUNT = BENCH_COUNT, SIDE = BENCH_SIDE };
 static _Alignas(256) float a[COUNT], b[COUNT], c[COUNT];
 static _Alignas(256) uint32_t u[COUNT];
 static struct ptx_shadow_value shadows[4][COUNT * 2];
+static uint8_t shadows_used[4][sizeof a / PTX_SHADOW_CHUNK];
 static const struct bench_data data = {a, b, c, u};
 enum mode { ONE_BY_ONE, LOCK_STEP, COUNTED, CHECKED, SHADOW, MODE_COUNT };
 
@@ -52,7 +53,8 @@ static double run(struct ptx_module *m, size_t i, enum mode mode, double *instru
                                        .bytes = sizeof a,
                                        .host = hosts[k],
                                        .id = k + 1,
-                                       .shadow = mode == SHADOW ? shadows[k] : NULL};
+                                       .shadow = mode == SHADOW ? shadows[k] : NULL,
+                                       .shadow_used = mode == SHADOW ? shadows_used[k] : NULL};
     const struct ptx_memory memory = {.ranges = ranges, .range_count = 4};
     unsigned char params[64];
     size_t at = 0;

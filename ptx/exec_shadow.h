@@ -295,6 +295,25 @@ static inline struct ptx_shadow_value *device_entries(const struct range_cache *
     return r && r->shadow ? r->shadow + (address - r->address) / 2 : NULL;
 }
 
+/* Whether some of the entries of these bytes may be other than zero; that they are. */
+static inline bool entries_used(const struct ptx_range *r, uint64_t address, uint64_t bytes)
+{
+    uint64_t from = (address - r->address) / PTX_SHADOW_CHUNK,
+             to = (address - r->address + bytes - 1) / PTX_SHADOW_CHUNK;
+    bool used = !r->shadow_used;
+    for (uint64_t i = from; i <= to && !used; i++)
+        used = r->shadow_used[i];
+    return used;
+}
+
+static inline void use_entries(const struct ptx_range *r, uint64_t address, uint64_t bytes)
+{
+    uint64_t from = (address - r->address) / PTX_SHADOW_CHUNK,
+             to = (address - r->address + bytes - 1) / PTX_SHADOW_CHUNK;
+    for (uint64_t i = from; i <= to && r->shadow_used; i++)
+        r->shadow_used[i] = 1;
+}
+
 /* The slot was loaded from `address`, or, without `found`, zeroed. Constant arguments fold away. */
 static inline __attribute__((always_inline)) void shadow_loaded(struct worker *w, struct block *b, struct thread *t,
                                                                 const struct insn *in, enum mem_space space,

@@ -315,6 +315,11 @@ void shadow_store_value(struct worker *w, struct block *b, struct thread *t, con
     struct ptx_shadow_value *to = entries(w, b, t, in, space, address, number_tag(s) || taint);
     if (!to)
         return;
+    if (space == MEM_GLOBAL && !number_tag(s) && !taint && !w->launch->config->perturbation &&
+        !entries_used(w->cache[in->aux].range, address, bytes))
+        return; /* zero, as they are */
+    if (space == MEM_GLOBAL)
+        use_entries(w->cache[in->aux].range, address, bytes);
     shadow_clear_around(to, address, bytes, space == MEM_GLOBAL ? w->cache[in->aux].range->address : 0);
     shadow_put(w, to, address, bytes, space == MEM_GLOBAL, s, p, taint);
 }
@@ -414,6 +419,8 @@ void shadow_atomic(struct worker *w, struct block *b, struct thread *t, const st
     struct number_pair now_pair = old_pair;
     changed(w, b, t, in, &now, &now_pair, cas ? swapped : operand, before, after, cas);
     if (to) {
+        if (device)
+            use_entries(w->cache[in->aux].range, address, bytes);
         shadow_clear_around(to, address, bytes, device ? w->cache[in->aux].range->address : 0);
         shadow_put(w, to, address, bytes, device, &now, &now_pair, taint);
     }

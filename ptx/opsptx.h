@@ -146,6 +146,7 @@ enum ptx_range_flags {
     PTX_RANGE_READ_ONLY = 1, /* stores are faults (.const) */
     PTX_RANGE_FREED = 2,     /* checked mode: the bytes are there, but any access is a use after free */
 };
+enum { PTX_SHADOW_CHUNK = 512 };
 struct ptx_range {
     uint64_t address, bytes; /* [address, address + bytes) */
     void *host;              /* backing memory, `bytes` long */
@@ -157,6 +158,10 @@ struct ptx_range {
      * floating-point store, cleared to kind NONE by any other. A load takes the entry when its kind fits, else the
      * loaded value itself. */
     struct ptx_shadow_value *shadow;
+    /* Shadow mode: NULL, or one byte per PTX_SHADOW_CHUNK bytes of the range, begun ones included, zeroed together with
+     * `shadow`: not 0 where entries may be other than zero. Where it is 0 they are not looked at, so that data without
+     * entries costs nothing. */
+    uint8_t *shadow_used;
     /* Shadow mode, out: NULL, or one byte per byte, `bytes` long, zeroed by the caller: enum ptx_shadow_flags (LOST,
      * DECIDED, TIMED) of what was stored there last. They travel through memory that has `shadow`. */
     uint8_t *tainted;

@@ -61,7 +61,8 @@ struct reference_region {
     const uint8_t *valid;    /* NULL: all bytes were written before */
     /* With `shadow`: NULL, or one entry per two bytes as in struct ptx_range, zeroed by the caller. */
     struct ptx_shadow_value *shadow;
-    uint8_t *tainted; /* likewise, one byte per byte: enum ptx_shadow_flags */
+    uint8_t *shadow_used; /* likewise, as in struct ptx_range */
+    uint8_t *tainted;     /* likewise, one byte per byte: enum ptx_shadow_flags */
 };
 struct reference_pointer { /* the 8-byte word at `offset` of the parameters points into a region */
     uint32_t offset;
@@ -114,7 +115,7 @@ struct reference_result {
     size_t event_count;
     struct ptx_profile *profile; /* owned; with `profile`, also after a fault: till then */
     bool foreign;                /* isolated: an address was used that does not derive from the arguments */
-    bool unknown_read; /* a variable without recorded contents was read */
+    bool unknown_read;           /* a variable without recorded contents was read */
     uint64_t instructions;
     uint64_t tainted_threads; /* with `shadow`: see struct ptx_counts */
 };

@@ -51,6 +51,7 @@ static void add_region(struct layout *l, size_t i)
         .read = r->read,
         .valid = r->valid,
         .shadow = r->shadow,
+        .shadow_used = r->shadow_used,
         .tainted = r->tainted,
     };
 }

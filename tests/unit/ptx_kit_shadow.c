@@ -5,15 +5,16 @@
 #include "tests/unit/ptx_kit.h"
 
 struct copy {
-    unsigned char *parts[5];
+    unsigned char *parts[6];
 };
 
 /* What a launch may change of a range; false: not kept. */
 static size_t part_of_range(const struct ptx_range *r, unsigned part, void **at)
 {
-    void *const parts[5] = {r->host, r->shadow, r->tainted, r->written, r->read};
-    const size_t bytes[5] = {r->bytes, (r->bytes + 1) / 2 * sizeof *r->shadow, r->bytes, (r->bytes + 7) / 8,
-                             (r->bytes + 7) / 8};
+    void *const parts[6] = {r->host, r->shadow, r->tainted, r->written, r->read, r->shadow_used};
+    const size_t bytes[6] = {r->bytes,           (r->bytes + 1) / 2 * sizeof *r->shadow,
+                             r->bytes,           (r->bytes + 7) / 8,
+                             (r->bytes + 7) / 8, (r->bytes + PTX_SHADOW_CHUNK - 1) / PTX_SHADOW_CHUNK};
     *at = parts[part];
     return *at ? bytes[part] : 0;
 }
@@ -21,7 +22,7 @@ static size_t part_of_range(const struct ptx_range *r, unsigned part, void **at)
 static void copy_ranges(const struct kit *k, struct copy *to)
 {
     for (size_t i = 0; i < k->memory.range_count; i++)
-        for (unsigned part = 0; part < 5; part++) {
+        for (unsigned part = 0; part < 6; part++) {
             void *at;
             size_t bytes = part_of_range(&k->ranges[i], part, &at);
             to[i].parts[part] = bytes ? malloc(bytes) : NULL;
@@ -34,7 +35,7 @@ static void copy_ranges(const struct kit *k, struct copy *to)
 static void put_back_ranges(const struct kit *k, const struct copy *from)
 {
     for (size_t i = 0; i < k->memory.range_count; i++)
-        for (unsigned part = 0; part < 5; part++) {
+        for (unsigned part = 0; part < 6; part++) {
             void *at;
             size_t bytes = part_of_range(&k->ranges[i], part, &at);
             if (bytes)
@@ -45,7 +46,7 @@ static void put_back_ranges(const struct kit *k, const struct copy *from)
 static void free_copies(const struct kit *k, struct copy *c)
 {
     for (size_t i = 0; i < k->memory.range_count; i++)
-        for (unsigned part = 0; part < 5; part++)
+        for (unsigned part = 0; part < 6; part++)
             free(c[i].parts[part]);
 }
 
@@ -85,9 +86,10 @@ static void compare_shadow(size_t range, const struct ptx_shadow_value *one, con
 
 static void compare_ranges(const struct kit *k, const struct copy *one)
 {
-    static const char *const names[5] = {"memory", "shadow", "flags", "what is written", "what is read"};
+    static const char *const names[6] = {"memory",          "shadow",       "flags",
+                                         "what is written", "what is read", "what has entries"};
     for (size_t i = 0; i < k->memory.range_count; i++)
-        for (unsigned part = 0; part < 5; part++) {
+        for (unsigned part = 0; part < 6; part++) {
             void *at;
             size_t bytes = part_of_range(&k->ranges[i], part, &at);
             const unsigned char *other = at;

@@ -42,11 +42,19 @@ static void run_random_shadow(const char *text, const struct random_shape *s, ui
                                               .flags = (r >> 22 & 3) | (r >> 24 & 63 ? 0 : r >> 30 & 12)};
         }
         k.ranges[i].shadow = e;
+        if (seed % 2) { /* some of it is known to be zero */
+            k.ranges[i].shadow_used = calloc(1, bytes[i] / PTX_SHADOW_CHUNK + 1);
+            assert_non_null(k.ranges[i].shadow_used);
+            for (size_t n = 0; n < bytes[i] / 2; n++)
+                k.ranges[i].shadow_used[2 * n / PTX_SHADOW_CHUNK] |= e[n].kind || e[n].flags;
+        }
         k.ranges[i].tainted = calloc(1, bytes[i]);
         assert_non_null(k.ranges[i].tainted);
         if (i == SUMS) { /* whose flags go by the order of threads */
             k.ranges[i].shadow = NULL;
             k.ranges[i].tainted = NULL;
+            free(k.ranges[i].shadow_used);
+            k.ranges[i].shadow_used = NULL;
             free(e);
         }
     }
@@ -61,6 +69,7 @@ static void run_random_shadow(const char *text, const struct random_shape *s, ui
         free(memory[i]);
         free(k.ranges[i].shadow);
         free(k.ranges[i].tainted);
+        free(k.ranges[i].shadow_used);
     }
     kit_free(&k);
 }

@@ -1,5 +1,5 @@
-/* lanes.h - the fast engine: the 32 lanes of a warp in lock-step. Device mode only; the one-thread-at-a-time engine
- * stays the oracle, and takes over whatever this one does not do itself.
+/* lanes.h - the fast engine: the 32 lanes of a warp in lock-step. The one-thread-at-a-time engine stays the oracle, and
+ * takes over whatever this one does not do itself.
  *
  *     lanes_decode.c    decoded code again, over lane registers: which micro-operations get handlers of their own
  *     lanes_kit.inc     registers and control, lanes_memory.inc loads and stores, lanes_ops.inc the handlers:
@@ -7,6 +7,7 @@
  *     lanes_warp.c      a warp: its groups of lanes, where they part and meet, what is done in threads instead
  *     lanes_block.c     the warps of a block, and what their registers start as
  *     lanes_convoy.c    a block's first instructions, for all its warps at once
+ *     lanes_guard.c, lanes_count.c, lanes_shadow*    what is put before the plain handlers to check, count, shadow
  *
  * A lane register is a number, or one per lane. While every lane holds the same number (UNIFORM), or numbers that grow
  * by the same step from lane to lane and by another from row to row of the block (AFFINE), only that is kept and

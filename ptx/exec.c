@@ -488,6 +488,7 @@ void launch_free(struct launch *l)
     for (uint32_t i = 0; i < atomic_load(&l->found_count); i++)
         free(l->found[i]);
     free(l->templates);
+    free(l->lane_chains);
     free(l->layout.reachable);
     free(l->shared_offsets);
     free(l->params);
@@ -561,6 +562,8 @@ enum status launch_run(struct launch *l, struct diag *diag)
         guard_doubt(l->guard, "a kernel that does not run in lock-step", 0);
     if (l->guard && (!lanes || !guard_start(l->guard, l)))
         return STATUS_FAULT;
+    if (lanes && !lanes_chain(l))
+        return STATUS_NO_MEMORY;
     status = run_workers(l);
     return status == STATUS_OK ? (enum status)atomic_load(&l->status) : status;
 }

@@ -154,7 +154,9 @@ struct launch {
     struct guard *guard;               /* a guarded run of a checked launch; NULL: none */
     const struct lane_code *lane_code; /* NULL: threads only */
     const struct insn *(*const *lane_handlers[2])(struct lanes *L, const struct insn *in);
-    const struct insn *(*const *lane_plain[2])(struct lanes *L, const struct insn *in); /* where those are others */
+    const struct insn *(*const *lane_plain[2])(struct lanes *L, const struct insn *in); /* without what is put before */
+    const struct insn *(*const *lane_chain[2])(struct lanes *L, const struct insn *in); /* see lanes_chain() */
+    void *lane_chains;
     union slot **templates; /* by function, for the launch: all but what depends on block and thread */
     uint8_t *params;
     struct ptx_range grid_range, *found[MAX_FOUND];

@@ -110,8 +110,8 @@ typedef const struct insn *lane_handler(struct lanes *L, const struct insn *in);
 struct lanes {
     /* the running group; `mask` 0: none */
     const struct insn *insns, *stop; /* stop: where the next group stands behind the running one; NULL: none */
-    lane_handler *const *handlers;   /* by enum lane_op, for this group: the plain ones, or what is put before them */
-    lane_handler *const *plain;      /* the plain ones, where `handlers` are others */
+    lane_handler *const *handlers;   /* by enum lane_op, for this group: where plain handlers go on */
+    lane_handler *const *plain;      /* the plain ones */
     struct lane_numbers *numbers;    /* shadow mode, lanes_shadow.h; NULL in others */
     const uint32_t *weight;
     uint8_t *file, *state; /* by unit, like base and stride */
@@ -163,6 +163,9 @@ extern lane_handler *const *const lane_handlers_v4[2];
 /* ---- lanes_block.c ---- */
 /* Whether the launch can run here; then l->lane_code and l->lane_handlers are set. */
 bool lanes_launch(struct launch *l);
+/* When all that is put before the plain handlers is there: plain ones go straight on to plain ones, and back to the
+ * loop before others, whose frames must not pile up on the stack. False: no memory. */
+bool lanes_chain(struct launch *l);
 bool lanes_block_create(struct block *b);
 void lanes_block_destroy(struct block *b);
 void lanes_block_start(struct block *b);

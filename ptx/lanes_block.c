@@ -35,7 +35,7 @@ bool lanes_launch(struct launch *l)
     }
 #endif
     for (int partial = 0; partial < 2; partial++)
-        l->lane_handlers[partial] = handlers[partial];
+        l->lane_handlers[partial] = l->lane_plain[partial] = handlers[partial];
     if (l->counting && !lanes_count_install(l))
         return false; /* threads are counted, too */
     if (l->shadow && !lane_numbers_launch(l, avx512))
@@ -45,6 +45,32 @@ bool lanes_launch(struct launch *l)
 #else
     return false;
 #endif
+}
+
+static const struct insn *lane_return(struct lanes *L, const struct insn *in)
+{
+    (void)L;
+    return in;
+}
+
+bool lanes_chain(struct launch *l)
+{
+    const size_t count = 2 * (size_t)LANE_OP_COUNT;
+    lane_handler **chain = NULL;
+    for (int partial = 0; partial < 2; partial++) {
+        l->lane_chain[partial] = l->lane_plain[partial];
+        if (l->lane_handlers[partial] == l->lane_plain[partial])
+            continue;
+        if (!chain && !(chain = l->lane_chains = malloc(2 * count * sizeof *chain)))
+            return false;
+        lane_handler **to = chain + count * (size_t)partial;
+        for (size_t op = 0; op < count; op++) {
+            bool same = op < LANE_OP_COUNT && l->lane_handlers[partial][op] == l->lane_plain[partial][op];
+            to[op] = same ? l->lane_plain[partial][op] : lane_return;
+        }
+        l->lane_chain[partial] = to;
+    }
+    return true;
 }
 
 /* How a warp's threads lie in the block: rows of 2^fold, when that is so. */

@@ -13,8 +13,7 @@ static uint32_t pc_of(const struct lanes *L, const struct insn *in)
 
 static const struct insn *go_on(struct lanes *L, const struct insn *in)
 {
-    const struct launch *l = L->worker->launch;
-    return l->counting->plain[L->handlers == l->lane_handlers[1]][in->op](L, in);
+    return L->plain[in->op](L, in);
 }
 
 static uint32_t condition(const struct lanes *L, const struct insn *in)

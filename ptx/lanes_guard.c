@@ -19,7 +19,7 @@ static uint32_t pc_of(const struct lanes *L, const struct insn *in)
 
 static const struct insn *plain(struct lanes *L, const struct insn *in)
 {
-    return L->handlers[in->op - LANE_OP_COUNT](L, in);
+    return L->plain[in->op - LANE_OP_COUNT](L, in);
 }
 
 static const struct insn *doubt(struct lanes *L, const struct insn *in, const char *why)

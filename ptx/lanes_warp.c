@@ -599,16 +599,18 @@ static void run_group(struct lanes *L)
 {
     const bool partial = L->mask != L->live;
     const struct insn *in = L->insns + L->pc;
-    L->handlers = L->worker->launch->lane_handlers[partial];
-    L->plain = L->worker->launch->lane_plain[partial];
+    const struct launch *l = L->worker->launch;
+    lane_handler *const *handlers = l->lane_handlers[partial];
+    L->handlers = l->lane_chain[partial];
+    L->plain = l->lane_plain[partial];
     if (!partial) {
         do
-            in = L->handlers[in->op](L, in);
+            in = handlers[in->op](L, in);
         while (in);
         return;
     }
     do
-        in = L->handlers[in->op](L, in);
+        in = handlers[in->op](L, in);
     while (in && in != L->stop);
     if (in)
         (void)lane_leave(L, pc_of(L, in), LANES_CHANGED);

@@ -208,8 +208,10 @@ static struct code *copy_code(const struct code *from, uint64_t variant, uint64_
         k = NULL;
         goto fail;
     }
-    memcpy(k->insns, from->insns, from->count * sizeof *k->insns);
-    memcpy(k->frame, from->frame, from->slot_count * sizeof *k->frame);
+    if (from->count)
+        memcpy(k->insns, from->insns, from->count * sizeof *k->insns);
+    if (from->slot_count)
+        memcpy(k->frame, from->frame, from->slot_count * sizeof *k->frame);
     k->frame[from->slot_count] = (union slot){.u64 = variant};
     k->slot_count = from->slot_count + 1;
     find_targets(from, target);

@@ -462,8 +462,8 @@ bool lanes_convoy_create(struct block *b)
 {
     const struct launch *l = b->worker->launch;
     const struct lane_code *lc = l->lane_code;
-    if (l->checked || l->guard || l->shadow || l->rounding || l->counting || b->warp_count < 2 || b->thread_count % WARP ||
-        lc->frames || l->entry->local_bytes)
+    if (l->checked || l->guard || l->shadow || l->rounding || l->counting || b->warp_count < 2 ||
+        b->thread_count % WARP || lc->frames || l->entry->local_bytes)
         return true;
     struct convoy *v = b->convoy = aligned_alloc(64, (sizeof *v + 63) & ~(size_t)63);
     if (!v)

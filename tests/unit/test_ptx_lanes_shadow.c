@@ -52,6 +52,7 @@ static void run_random_shadow(const char *text, const struct random_shape *s, ui
         assert_non_null(k.ranges[i].tainted);
         if (i == SUMS) { /* whose flags go by the order of threads */
             k.ranges[i].shadow = NULL;
+            free(k.ranges[i].tainted);
             k.ranges[i].tainted = NULL;
             free(k.ranges[i].shadow_used);
             k.ranges[i].shadow_used = NULL;

@@ -62,9 +62,8 @@ struct count_table {
     struct counted *list; /* by function, then in order */
     uint32_t count;
     uint32_t entry_base; /* of the kernel itself */
-    /* The lock-step engine's handlers, by partial: these ones, and the plain ones that they go on to. */
+    /* The lock-step engine's handlers, by partial, that count and go on to the plain ones. */
     const struct insn *(**handlers[2])(struct lanes *L, const struct insn *in);
-    const struct insn *(*const *plain[2])(struct lanes *L, const struct insn *in);
 };
 /* NULL: no memory. */
 struct count_table *count_table_make(const struct launch *l);

@@ -172,11 +172,10 @@ bool lanes_count_install(struct launch *l)
     struct count_table *t = l->counting;
     for (int partial = 0; partial < 2; partial++) {
         lane_handler **h = malloc(LANE_OP_COUNT * sizeof *h);
-        t->plain[partial] = l->lane_handlers[partial];
         t->handlers[partial] = h;
         if (!h)
             return false;
-        memcpy((void *)h, (const void *)t->plain[partial], LANE_OP_COUNT * sizeof *h);
+        memcpy((void *)h, (const void *)l->lane_plain[partial], LANE_OP_COUNT * sizeof *h);
         for (size_t i = 0; i < sizeof accesses / sizeof *accesses; i++)
             h[accesses[i]] = count_memory;
         h[OP_BRA] = count_jump;

@@ -236,10 +236,8 @@ bool lane_numbers_launch(struct launch *l, bool avx512)
     if (avx512)
         shadow = lane_shadow_handlers_v4;
 #endif
-    for (int partial = 0; partial < 2; partial++) {
-        l->lane_plain[partial] = l->lane_handlers[partial];
+    for (int partial = 0; partial < 2; partial++)
         l->lane_handlers[partial] = shadow[partial];
-    }
     return true;
 #else
     (void)l;

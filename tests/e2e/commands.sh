@@ -132,6 +132,21 @@ equal "which kernels run" "one:true two:false three:false" "$(jq -r '[.kernels[]
 equal "what is missing, with its line" "4 7,4" "$(jq -r '[.kernels[1,2] | [.missing[].line | tostring] | join(",")] | join(" ")' "$scratch/p.json")"
 equal "totals, the most frequent first" "2 true" "$(jq -r '.missing[0] | "\(.kernels) \(.text | contains("`not.known`"))"' "$scratch/p.json")"
 check "ptx coverage as text" bash -c '"$0" ptx coverage "$1" | grep -q "^1 of 3 kernels run"' "$tool" "$scratch/some.ptx"
+# Separately compiled files: linked they are one module, the device runtime is not the program's, and neither is the
+# machine code that the device linker made of them a module of its own.
+"$tool" ptx coverage --json "$programs/odd/linked" >"$scratch/p.json"
+equal "ptx coverage of files linked as device code: exit code" 0 $?
+equal "they are one module" "1 0 0 5 5" "$(jq -r '"\(.modules) \(.modules_without_ptx) \(.modules_unreadable) \(.kernels_total) \(.kernels_run)"' "$scratch/p.json")"
+# One of them alone, as in an object file, lacks the other, and nothing tells where machine code comes from.
+objcopy --dump-section __nv_relfatbin="$scratch/both" --dump-section .nv_fatbin="$scratch/linked" \
+    "$programs/odd/linked" "$scratch/copy"
+head -c $((16 + $(od -A n -t u8 -j 8 -N 8 "$scratch/both"))) "$scratch/both" >"$scratch/one"
+objcopy -I binary -O elf64-x86-64 --rename-section .data=__nv_relfatbin --add-section .nv_fatbin="$scratch/linked" \
+    "$scratch/one" "$scratch/one.o"
+"$tool" ptx coverage --json "$scratch/one.o" >"$scratch/p.json"
+equal "ptx coverage of one such file: exit code" 1 $?
+equal "machine code of unknown origin is counted" 1 "$(jq .modules_without_ptx "$scratch/p.json")"
+equal "what it misses is in the other file" "true" "$(jq '.kernels_run < .kernels_total and ([.missing[].text | select(contains("not defined in this module"))] | length) > 0' "$scratch/p.json")"
 for bad in README.md /bin/true "$scratch" /nonexistent tests/ptx/errors/bad-number.ptx; do
     "$tool" ptx coverage "$bad" >/dev/null 2>"$scratch/err"
     equal "ptx coverage refuses ${bad##*/}" 2 $?

@@ -31,6 +31,7 @@ struct guard_access {
     bool load, store, ordered;    /* ordered: atomic or volatile, half of no race */
     bool exchange;                /* writes without using what was there */
     bool pointer;                 /* what it loads becomes an address: it must not point anywhere */
+    bool fetches;                 /* an atomic: likewise what it finds, which the lane before may have left there */
     bool quick;                   /* of shared memory: one cell, by a word */
     bool refused;                 /* nothing is known of it */
     struct guard_range *at;       /* the range met last */

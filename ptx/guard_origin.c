@@ -235,7 +235,9 @@ static void describe_all(struct guard *g, const uint32_t *from, const bool *want
         a->unit = by_handler ? g->code.insns[pc].a : lc->unit[in->a];
         a->class_ = lc->unit_class[a->unit];
         a->from = from[in->a];
-        a->pointer = a->load && loads_pointer(k, in, wanted);
+        const bool pointer = a->load && loads_pointer(k, in, wanted);
+        a->pointer = pointer && !a->store;
+        a->fetches = pointer && a->store;
         const uint32_t element = in->op == OP_LDV || in->op == OP_STV ? element_sizes[in->mod & MOD_ELEMENT] : a->bytes;
         if (is_global(a) && !a->ordered)
             smallest(&g->unit_shift, element);

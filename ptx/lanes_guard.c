@@ -293,6 +293,15 @@ static const char *judge_local(struct guard *g, struct lanes *L, const struct gu
     return NULL;
 }
 
+static const char *judge_param(struct guard *g, struct lanes *L, const struct guard_access *a, const struct reach *x)
+{
+    const struct launch *l = L->worker->launch;
+    const uint64_t room = l->entry->function->param_bytes;
+    if (!a->pointer || x->high >= room || a->bytes > room - x->high)
+        return NULL;
+    return any_points(g, L, a, x, l->params, 0) ? points : NULL;
+}
+
 /* ---- global memory ---- */
 
 /* Every lane, in one range: nothing of it is undefined or raced for, and what a store overwrites is put by. */
@@ -359,6 +368,16 @@ static const char *judge_global(struct guard *g, struct lanes *L, struct guard_a
 
 /* ---- handlers ---- */
 
+/* Lanes of one atomic come one after the other: what one of them left may be what the next one found. */
+static bool fetched_points(struct guard *g, const struct lanes *L, const struct insn *in)
+{
+    const uint32_t unit = L->lc->unit[L->code->insns[pc_of(L, in)].d];
+    for (uint32_t m = L->mask; m; m &= m - 1)
+        if (guard_points(g, lane_value(L, unit, (uint32_t)__builtin_ctz(m))))
+            return true;
+    return false;
+}
+
 const struct insn *guard_access_handler(struct lanes *L, const struct insn *in)
 {
     struct guard *g = guard_of(L);
@@ -373,11 +392,12 @@ const struct insn *guard_access_handler(struct lanes *L, const struct insn *in)
         return doubt(L, in, "lanes in several spaces");
     const char *why = x.space == MEM_SHARED  ? judge_shared(g, L, a, &x)
                       : x.space == MEM_LOCAL ? judge_local(g, L, a, &x)
-                      : x.space == MEM_PARAM ? NULL
+                      : x.space == MEM_PARAM ? judge_param(g, L, a, &x)
                                              : judge_global(g, L, a, &x);
     if (__builtin_expect(why != NULL, 0))
         return doubt(L, in, why);
-    return plain(L, in);
+    const struct insn *next = plain(L, in);
+    return next && a->fetches && fetched_points(g, L, in) ? doubt(L, in, points) : next;
 }
 
 const struct insn *guard_shared_handler(struct lanes *L, const struct insn *in)

@@ -1,12 +1,15 @@
 /* PTX text: load it, and when it loads, ask everything of it and run a few thousand instructions of every kernel in
- * every mode. Whatever the text, nothing may crash, hang or read out of bounds. */
+ * every mode. Whatever the text, nothing may crash, hang or read out of bounds. A line "//link" parts it into modules
+ * that are linked first; when each of them loads and they link, what comes out must load, too. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "ptx/opsptx.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { BUFFER = 4096, MAX_VARIABLES = 64, MAX_VARIABLE = 1 << 16 };
+enum { BUFFER = 4096, MAX_VARIABLES = 64, MAX_VARIABLE = 1 << 16, MAX_PARTS = 4 };
+#define SEPARATOR "//link\n"
 
 static void print(void *context, const char *text, size_t bytes)
 {
@@ -113,11 +116,59 @@ static void run(const struct ptx_module *m, const struct ptx_kernel *kernel, con
     free(params);
 }
 
+static bool loads(const char *text, size_t bytes)
+{
+    struct ptx_module *m;
+    struct diag diag;
+    if (ptx_module_load(text, bytes, "part", &m, &diag) != STATUS_OK)
+        return false;
+    ptx_module_free(m);
+    return true;
+}
+
+/* The text, or that of its parts linked (to be freed by the caller); NULL when they do not link. */
+static char *linked(const uint8_t *data, size_t size, size_t *bytes)
+{
+    struct ptx_link_input parts[MAX_PARTS];
+    size_t count = 0;
+    bool all_load = true;
+    char *text = malloc(size + 1), *joined = NULL, *next = text;
+    if (!text)
+        return NULL;
+    memcpy(text, data, size);
+    text[size] = 0;
+    *bytes = size;
+    if (memchr(text, 0, size) || !strstr(text, SEPARATOR))
+        return text;
+    while (next && count < MAX_PARTS) {
+        char *part = next, *end = strstr(part, SEPARATOR);
+        next = end ? end + strlen(SEPARATOR) : NULL;
+        if (end)
+            *end = 0;
+        parts[count++] = (struct ptx_link_input){.text = part, .name = "part"};
+        all_load = all_load && loads(part, strlen(part));
+    }
+    struct diag diag;
+    if (ptx_link(parts, count, &joined, &diag) == STATUS_OK) {
+        *bytes = strlen(joined);
+        if (all_load && !loads(joined, *bytes)) {
+            fputs(joined, stderr);
+            abort();
+        }
+    }
+    free(text);
+    return joined;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct ptx_module *m;
     struct diag diag;
-    if (ptx_module_load((const char *)data, size, "fuzz", &m, &diag) != STATUS_OK)
+    size_t bytes;
+    char *text = linked(data, size, &bytes);
+    enum status status = text ? ptx_module_load(text, bytes, "fuzz", &m, &diag) : STATUS_BAD_INPUT;
+    free(text);
+    if (status != STATUS_OK)
         return 0;
     size_t count = ptx_module_variable_count(m);
     uint64_t variables[MAX_VARIABLES] = {0};

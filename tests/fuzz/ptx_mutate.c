@@ -187,11 +187,13 @@ static struct span some_line(const struct text *t)
     return t->line_count ? t->lines[below(t->line_count)] : (struct span){0, 0};
 }
 
+static const char next_module[] = "//link\n.version 7.0\n.target sm_75\n.address_size 64\n";
+
 static void change(struct text *t)
 {
     char line[LONGEST_LINE];
     struct span to = some_line(t), from = some_line(t), token;
-    switch (below(8)) {
+    switch (below(9)) {
     case 0: /* a line again somewhere else */
         if (from.length < LONGEST_LINE) {
             memcpy(line, t->bytes + from.at, from.length);
@@ -226,6 +228,10 @@ static void change(struct text *t)
         replace(t, token.at, token.length, n, strlen(n));
         return;
     }
+    case 8: /* what follows is a module of its own, to be linked (see fuzz_ptx.c) */
+        if (below(8) == 0)
+            replace(t, to.at, 0, next_module, sizeof next_module - 1);
+        return;
     default: { /* a token for any other one */
         token = some_token(t, 0);
         from = some_token(t, 0);

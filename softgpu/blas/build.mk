@@ -32,5 +32,7 @@ $(B)/softgpu/libcublasLt.so.13: $(patsubst %.c,$(B)/obj/%.o,$(BLAS_LT) $(BLAS_CO
 	  $(filter %.o,$^) $(OPENBLAS) -ldl -lm -lpthread && ln -sf libcublasLt.so.13 $(@D)/libcublasLt.so
 
 BLAS_TEST_OBJECTS = $(B)/obj/tests/unit/blas_kit.o $(SOFTGPU_BLAS) $(B)/softgpu/libcuda.so.1
+$(eval $(call unit_test,softgpu_refused,,$$(SOFTGPU_RPATH) -ldl))
+$(B)/tests/unit/test_softgpu_refused: | $(SOFTGPU) $(SOFTGPU_BLAS)
 $(foreach t,$(patsubst tests/unit/test_softgpu_%.c,%,$(wildcard tests/unit/test_softgpu_cublas*.c)),$(eval $(call unit_test,softgpu_$(t),$(BLAS_TEST_OBJECTS),$$(SOFTGPU_RPATH))))
 endif

@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "analyzer/capture_check.h"
+#include "analyzer/name.h"
+#include "common/buf.h"
 #include "common/diag.h"
 
 /* A segment above this is not one of ours: the shim starts a new one long before. */
@@ -75,6 +77,13 @@ void capture_reject(struct capture *c, const struct cap_head *record, const char
 
 /* ---- header ---- */
 
+static void only_printable(char *text)
+{
+    for (char *p = text; *p; p++)
+        if ((unsigned char)*p < 0x20 || (unsigned char)*p >= 0x7f)
+            *p = '?';
+}
+
 static enum status take_header(struct capture *c, const char *where, struct capture_bytes bytes, struct diag *diag)
 {
     if (bytes.bytes < sizeof c->header)
@@ -98,9 +107,16 @@ static enum status take_header(struct capture *c, const char *where, struct capt
     size_t used = 0;
     for (const char *arg = h->command; *arg; arg += strlen(arg) + 1)
         used += (size_t)snprintf(c->program + used, sizeof c->program - used, "%s%s", used ? " " : "", arg);
-    for (char *p = c->program; *p; p++)
-        if ((unsigned char)*p < 0x20 || (unsigned char)*p >= 0x7f)
-            *p = '?';
+    c->shell_program = name_shell(h->command);
+    struct buf folder = {0};
+    buf_append(&folder, c->path, strlen(c->path) + 1);
+    buf_append(&folder, "", 1);
+    c->shell_path = folder.failed ? NULL : name_shell(folder.data);
+    buf_free(&folder);
+    if (!c->shell_program || !c->shell_path)
+        return STATUS_NO_MEMORY;
+    only_printable(c->program);
+    only_printable(c->shell_program);
     return STATUS_OK;
 }
 
@@ -486,6 +502,8 @@ void capture_close(struct capture *c)
     free(c->segments);
     free((void *)c->records);
     free(c->path);
+    free(c->shell_path);
+    free(c->shell_program);
     free(c);
 }
 

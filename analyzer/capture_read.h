@@ -31,6 +31,7 @@ struct capture {
     char *path; /* owned; as given */
     struct cap_header header;
     char program[sizeof((struct cap_header *)0)->command + 1]; /* arguments separated by spaces, for people */
+    char *shell_path, *shell_program; /* owned; `path` and `program` as a shell takes them, for commands to be pasted */
     struct capture_segment *segments;
     size_t segment_count;
     const struct cap_head **records; /* ordered by seq; point into the segments */

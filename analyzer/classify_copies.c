@@ -61,7 +61,7 @@ static void take_extent(const struct model *m, const struct model_live *live, co
                     *place ? " (allocated at " : "", place, *place ? ")" : "", e->call);
     finding_evidence(f, "call", "a %s of bytes %" PRIu64 " to %" PRIu64 " of an allocation of %" PRIu64, e->call,
                      e->first - a->address, e->end - a->address, a->bytes);
-    finding_next(f, "ops-debug report -v %s", m->capture->path);
+    finding_next(f, "ops-debug report -v %s", m->capture->shell_path);
 }
 
 static uint64_t copy_end(const struct cap_copy *c, uint64_t first, uint64_t pitch, uint64_t slice_pitch)

@@ -57,7 +57,7 @@ static void add_sentinel(const struct damage_case *c, struct finding *f)
     hex(d->found, shown, found, sizeof found);
     hex(d->expected, shown, expected, sizeof expected);
     finding_evidence(f, "sentinel",
-                     "%" PRIu64 " bytes %s of allocation %u were overwritten, from offset %" PRId64 " of %" PRIu64
+                     "%" PRIu64 " bytes %s of allocation %u overwritten, from offset %" PRId64 " of %" PRIu64
                      ": %s%s, were %s",
                      d->length, d->tail ? "behind the end" : "before the start", c->allocation->id, d->offset,
                      c->allocation->bytes, found, d->length > shown ? " ..." : "", expected);
@@ -207,8 +207,8 @@ static bool join_sibling(const struct damage_case *c)
 static void add_next(const struct damage_case *c, struct finding *f)
 {
     if (c->judgements->count == 0)
-        finding_next(f, "ops-debug verify %s", c->model->capture->path);
-    finding_next(f, "ops-debug run --preset deep -- %s", c->model->capture->program);
+        finding_next(f, "ops-debug verify %s", c->model->capture->shell_path);
+    finding_next(f, "ops-debug run --preset deep -- %s", c->model->capture->shell_program);
 }
 
 /* "scale (launch 14), copy (launch 15)": those of the window that can reach the allocation, the first few. */

@@ -64,7 +64,7 @@ void classify_differences(const struct model *m, const struct judgements *js, st
             f->allocation = d->allocation;
             f->offset = (int64_t)d->offset;
             describe(d, f);
-            finding_next(f, "ops-debug show %s %zu", m->capture->path, l->number);
+            finding_next(f, "ops-debug show %s %zu", m->capture->shell_path, l->number);
         }
     }
 }

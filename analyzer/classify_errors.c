@@ -68,8 +68,8 @@ static void take_sticky(const struct model *m, const struct judgements *js, cons
                     e->code);
     finding_evidence(f, "device-error", "%s (%d)", error_name(m, e), e->code);
     if (js->count == 0)
-        finding_next(f, "ops-debug verify %s", m->capture->path);
-    finding_next(f, "ops-debug run --preset deep -- %s", m->capture->program);
+        finding_next(f, "ops-debug verify %s", m->capture->shell_path);
+    finding_next(f, "ops-debug run --preset deep -- %s", m->capture->shell_program);
 }
 
 /* One finding per kernel and error code. */
@@ -103,7 +103,7 @@ static void take_refused(const struct model *m, const struct model_launch *l, st
         "%s (%d) from the launch call; grid %u x %u x %u, block %u x %u x %u, %u bytes of dynamic shared memory",
         error_name(m, l->error), code, l->config->grid[0], l->config->grid[1], l->config->grid[2], l->config->block[0],
         l->config->block[1], l->config->block[2], l->config->dynamic_shared_bytes);
-    finding_next(f, "ops-debug show %s %zu", m->capture->path, l->number);
+    finding_next(f, "ops-debug show %s %zu", m->capture->shell_path, l->number);
 }
 
 void classify_errors(const struct model *m, const struct judgements *js, struct symbols *symbols, struct findings *out)

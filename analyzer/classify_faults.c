@@ -271,7 +271,7 @@ static void take_fault(const struct model *m, struct symbols *symbols, const str
     set_place(m, new, f);
     summarise(m, symbols, f, new);
     add_evidence(m, f, new);
-    finding_next(new, "ops-debug show %s %zu", m->capture->path, l->number);
+    finding_next(new, "ops-debug show %s %zu", m->capture->shell_path, l->number);
 }
 
 void classify_faults(const struct model *m, const struct judgements *js, struct symbols *symbols, struct findings *out)

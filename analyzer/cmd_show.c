@@ -95,7 +95,7 @@ static void print_judgement(struct session *s, const struct model_launch *l)
 {
     const struct judgement *j = judgements_find(&s->judgements, l->number);
     if (!j) {
-        printf("not judged; next: ops-debug verify %s\n", s->capture->path);
+        printf("not judged; next: ops-debug verify %s\n", s->capture->shell_path);
         return;
     }
     if (j->verdict == JUDGEMENT_CHECKED)

@@ -106,7 +106,7 @@ static void print_text(struct session *s, const struct health *h, size_t only, b
         print_launch(s, h, &h->launches[i], i ? "then      " : "first     ");
     }
     if (h->count)
-        printf("\nnext:     ops-debug attribute %s --launch %zu --allocation %u\n", s->capture->path,
+        printf("\nnext:     ops-debug attribute %s --launch %zu --allocation %u\n", s->capture->shell_path,
                h->launches[0].launch->number, h->launches[0].outputs[0].allocation);
 }
 

@@ -1,5 +1,6 @@
 #include "analyzer/finding.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,17 +45,29 @@ size_t findings_add(struct findings *fs, enum finding_class class, double confid
     return fs->count++;
 }
 
+/* The text, to be freed by the caller; NULL when memory runs out. "1 bytes" becomes "1 byte". */
+static char *formatted(const char *format, va_list args)
+{
+    char *text;
+    if (vasprintf(&text, format, args) < 0)
+        return NULL;
+    for (char *at = text; (at = strstr(at, "1 bytes"));)
+        if ((at == text || !isalnum((unsigned char)at[-1])) && !isalnum((unsigned char)at[7]))
+            memmove(at + 6, at + 7, strlen(at + 7) + 1);
+        else
+            at++;
+    return text;
+}
+
 void finding_evidence(struct finding *f, const char *kind, const char *format, ...)
 {
     va_list args;
-    char *text;
     va_start(args, format);
-    int n = vasprintf(&text, format, args);
+    char *text = formatted(format, args);
     va_end(args);
-    struct finding_evidence *more = n < 0 ? NULL : realloc(f->evidence, (f->evidence_count + 1) * sizeof *more);
+    struct finding_evidence *more = text ? realloc(f->evidence, (f->evidence_count + 1) * sizeof *more) : NULL;
     if (!more) {
-        if (n >= 0)
-            free(text);
+        free(text);
         return;
     }
     f->evidence = more;
@@ -97,11 +110,10 @@ void finding_next_first(struct finding *f, const char *format, ...)
 void finding_summary(struct finding *f, const char *format, ...)
 {
     va_list args;
-    char *text;
     va_start(args, format);
-    int n = vasprintf(&text, format, args);
+    char *text = formatted(format, args);
     va_end(args);
-    if (n < 0)
+    if (!text)
         return;
     free(f->summary);
     f->summary = text;

@@ -1,8 +1,11 @@
 #include "analyzer/name.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include <libiberty/demangle.h>
+
+#include "common/buf.h"
 
 /* A mangled name above this length is hostile: the demangler's work and stack grow with it. */
 enum { MANGLED_LIMIT = 8192 };
@@ -12,6 +15,12 @@ static char *demangle(const char *mangled, int options)
     char *plain = NULL;
     if (strncmp(mangled, "_Z", 2) == 0 && strlen(mangled) <= MANGLED_LIMIT)
         plain = cplus_demangle(mangled, options | DMGL_GNU_V3);
+    for (char *tag = plain; tag && (tag = strstr(tag, "[abi:"));) {
+        char *end = strchr(tag, ']');
+        if (!end)
+            break;
+        memmove(tag, end + 1, strlen(end + 1) + 1);
+    }
     return plain ? plain : strdup(mangled);
 }
 
@@ -23,6 +32,28 @@ char *name_short(const char *mangled)
 char *name_full(const char *mangled)
 {
     return demangle(mangled, DMGL_PARAMS | DMGL_ANSI);
+}
+
+char *name_shell(const char *words)
+{
+    struct buf text = {0};
+    for (const char *word = words; *word; word += strlen(word) + 1) {
+        bool plain =
+            word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-")] == '\0';
+        buf_text(&text, word == words ? "" : " ");
+        buf_text(&text, plain ? "" : "'");
+        for (const char *p = word; *p; p++) {
+            if (*p == '\'')
+                buf_text(&text, "'\\''");
+            else
+                buf_append(&text, p, 1);
+        }
+        buf_text(&text, plain ? "" : "'");
+    }
+    buf_append(&text, "", 1);
+    if (text.failed)
+        buf_free(&text);
+    return text.data;
 }
 
 const char *name_file(const char *path)

@@ -163,7 +163,7 @@ static void print_patterns(FILE *out, const struct session *s, struct report_sty
     if (shown < all.count)
         fprintf(out, "  and %zu more (-v)\n", all.count - shown);
     if (all.count)
-        fprintf(out, "  next: ops-debug counts --kernel '%s' %s\n\n", all.items[0].kernel->name, s->capture->path);
+        fprintf(out, "  next: ops-debug counts --launch %zu %s\n\n", all.items[0].launch, s->capture->shell_path);
     free(all.items);
 }
 
@@ -294,5 +294,5 @@ void report_text(FILE *out, struct session *s, struct report_style style)
     hints_each(s, print_hint, &(struct hint_printer){out, "not on    "});
     print_trouble(out, s, style);
     if (!style.brief && !s->judgements.count && s->model->snapshot_count)
-        fprintf(out, "next      ops-debug verify %s\n", s->capture->path);
+        fprintf(out, "next      ops-debug verify %s\n", s->capture->shell_path);
 }

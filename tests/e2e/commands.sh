@@ -154,4 +154,21 @@ done
 "$tool" ptx nonsense README.md >/dev/null 2>&1
 equal "ptx without coverage is a wrong usage" 2 $?
 
+# ---- whatever a report tells to run next runs as it stands, from a folder and a program whose names mean something to a shell
+mkdir "$scratch/it's a \$folder" && mkdir "$scratch/bin"
+ln -s "$tool" "$scratch/bin/ops-debug"
+for program in block_tail_write block_uninit block_nan; do
+    capture="$scratch/it's a \$folder/$program"
+    cp "$programs/$program" "$scratch/it's a \$folder/a program"
+    "$tool" run --device soft --preset deep --out "$capture" -- "$scratch/it's a \$folder/a program" >/dev/null 2>&1
+    { "$tool" report --json "$capture"; "$tool" verify --json "$capture"; } 2>/dev/null | jq -r '.findings[].next[]' | sort -u >"$scratch/next"
+    "$tool" report "$capture" | sed -n 's/^ *next:* *\(ops-debug .*\)$/\1/p' >>"$scratch/next"
+    equal "$program: there is something to run next" true "$([ "$(wc -l <"$scratch/next")" -ge 2 ] && echo true)"
+    while read -r next; do
+        (cd "$scratch" && PATH="$scratch/bin:$PATH" timeout 100 bash -c "$next" </dev/null >"$scratch/out" 2>&1)
+        rc=$?
+        equal "$program: '${next//$scratch/}' runs" true "$([ $rc -le 1 ] && echo true || cat "$scratch/out")"
+    done <"$scratch/next"
+done
+
 done_testing

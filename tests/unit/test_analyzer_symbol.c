@@ -154,6 +154,27 @@ static void test_name_demangle(void **state)
     name = name_short("_Znonsense");
     assert_string_equal(name, "_Znonsense");
     free(name);
+    name = name_short("_ZN8__main__4axpyB2v1B4cw51E5ArrayIfE");
+    assert_string_equal(name, "__main__::axpy");
+    free(name);
+}
+
+static void test_name_shell(void **state)
+{
+    static const struct {
+        const char *words, *expected;
+    } cases[] = {
+        {"\0", ""},
+        {"/tmp/a-b_1.x\0", "/tmp/a-b_1.x"},
+        {"a b\0c\0", "'a b' c"},
+        {"it's\0$HOME\0", "'it'\\''s' '$HOME'"},
+        {"k<float, 4>(int)\0*\0", "'k<float, 4>(int)' '*'"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *text = name_shell(cases[i].words);
+        assert_string_equal(text, cases[i].expected);
+        free(text);
+    }
 }
 
 int main(void)
@@ -161,7 +182,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_symbols_inlined_call), cmocka_unit_test(test_symbols_other_build),
         cmocka_unit_test(test_symbols_file_gone),    cmocka_unit_test(test_name_own_source),
-        cmocka_unit_test(test_name_demangle),
+        cmocka_unit_test(test_name_demangle),        cmocka_unit_test(test_name_shell),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -93,6 +93,9 @@ build/.packages: scripts/setup
 	@scripts/setup && mkdir -p build && touch $@
 build/.packages-dev: scripts/setup build/.packages # one after the other: apt takes a lock
 	@scripts/setup --dev && mkdir -p build && touch $@
+SETUP_CLIENTS ?= build/.packages-clients
+build/.packages-clients: scripts/setup build/.packages-dev
+	@scripts/setup --clients && mkdir -p build && touch $@
 $(UNIT_TESTS) $(FUZZ_TARGETS): | $(SETUP_DEV)
 $(PROGRAMS) $(PAIRS) $(SOFTGPU_NAMES) $(BLAS_NAMES) $(SHIM_GENERATED): | $(SETUP)
 

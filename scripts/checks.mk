@@ -6,13 +6,13 @@ FUZZ_SECONDS ?= 60
 unit: $(UNIT_TESTS) ## unit tests (cmocka)
 	@scripts/run-tests $(UNIT_TESTS)
 
-e2e: $(TARGETS) $(PROGRAMS) $(PAIRS) ## end-to-end tests on nvcc-built programs
+e2e: $(TARGETS) $(PROGRAMS) $(PAIRS) | $(SETUP_CLIENTS) ## end-to-end tests on nvcc-built programs
 	@B=$(B) scripts/run-tests $(sort $(wildcard tests/e2e/*.sh))
 
 fuzz: $(FUZZ_TARGETS) ## each fuzz target for FUZZ_SECONDS
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/run-fuzz $(FUZZ_TARGETS)
 
-check: $(TARGETS) $(PROGRAMS) $(PAIRS) $(UNIT_TESTS) $(FUZZ_TARGETS) $(BENCHES) ## all tests; ends with "N passed, N failed"
+check: $(TARGETS) $(PROGRAMS) $(PAIRS) $(UNIT_TESTS) $(FUZZ_TARGETS) $(BENCHES) | $(SETUP_CLIENTS) ## all tests; ends with "N passed, N failed"
 	@B=$(B) FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/run-tests $(UNIT_TESTS) $(sort $(wildcard tests/e2e/*.sh)) --fuzz $(FUZZ_TARGETS)
 
 asan: ## unit and end-to-end tests of the CPU parts under AddressSanitizer

@@ -217,6 +217,14 @@ static bool give_joined(struct device_code *c, char **text, size_t *bytes, enum 
     return true;
 }
 
+/* A text ends at its first NUL; what follows it in a file may only be more of them. */
+static bool has_more(const uint8_t *data, size_t from, size_t size)
+{
+    while (from < size && data[from] == 0)
+        from++;
+    return from < size;
+}
+
 bool device_code_next(struct device_code *c, char **text, size_t *bytes, enum status *status, struct diag *diag)
 {
     *text = NULL;
@@ -227,6 +235,11 @@ bool device_code_next(struct device_code *c, char **text, size_t *bytes, enum st
         if (!c->elf && c->offset == 0 && !is_container(data, size)) { /* a text, or nothing known */
             c->offset = size;
             *status = fatbin_ptx(data, size, 0, text, bytes, diag);
+            if (*status == STATUS_OK && has_more(data, *bytes, size)) {
+                free(*text);
+                *text = NULL;
+                *status = diag_set(diag, STATUS_BAD_INPUT, c->path, (long)*bytes, "PTX text with a NUL byte inside");
+            }
             snprintf(diag->where, sizeof diag->where, "%s", c->path);
             return true;
         }

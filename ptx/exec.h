@@ -73,7 +73,7 @@ struct thread {
     uint32_t wait_mask;     /* THREAD_WARP: lanes it waits for; THREAD_BARRIER: which */
     uint32_t cluster_phase; /* of the cluster's barrier, when it last arrived there */
     bool cluster_arrived;   /* and has not waited yet */
-    uint16_t warp_clock;    /* checked mode: *.sync instructions it took part in */
+    uint16_t warp_clock;    /* checked mode: *.sync instructions it took part in, exec_race.c */
     uint64_t executed;
     uint32_t runtime_error; /* the last one of the device runtime */
 };
@@ -121,7 +121,7 @@ struct block {
     /* checked mode */
     uint8_t *shared_defined; /* one per byte */
     struct race_cell *shared_cells;
-    uint16_t epoch, fences;                  /* barriers passed; fences executed by its threads */
+    uint32_t epoch, fences;                  /* barriers passed; fences executed by its threads */
     struct ptx_shadow_value *shared_numbers; /* shadow mode: per two bytes; NULL before the first float stored there */
     struct convoy *convoy;                   /* lanes_convoy.c; NULL: each warp begins by itself */
 };

@@ -17,9 +17,9 @@
 
 /* One access, as races remember it. */
 struct race_record {
-    uint32_t block, line;
+    uint32_t block, line, epoch, fence;
     uint16_t thread; /* low 10 bits; RACE_* above */
-    uint16_t warp_clock, epoch, fence;
+    uint16_t warp_clock;
 };
 struct race_cell { /* of 4 bytes */
     struct race_record write, read, other_read;
@@ -45,7 +45,7 @@ struct check {
     uint64_t last_page;
     struct race_cell *last_cells;
     uint32_t page_count;
-    uint16_t *fences;         /* by block: fences executed; NULL when there are too many blocks to tell */
+    uint32_t *fences;         /* by block: fences executed; NULL when there are too many blocks to tell */
     uint64_t lowest, highest; /* addresses that ranges span */
 };
 

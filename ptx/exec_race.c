@@ -28,9 +28,11 @@ void check_barrier(struct block *b)
 
 void check_warp_sync(struct block *b, struct thread *const lanes[WARP])
 {
+    bool around = false;
     for (uint32_t i = 0; i < WARP; i++)
-        if (lanes[i])
-            lanes[i]->warp_clock++;
+        around |= lanes[i] && ++lanes[i]->warp_clock == 0;
+    if (around) /* what has an old time, which is to come again, is in order with everything */
+        b->epoch++;
 }
 
 static struct race_cell *global_cells(struct check *c, uint64_t address)

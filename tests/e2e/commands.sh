@@ -147,7 +147,8 @@ objcopy -I binary -O elf64-x86-64 --rename-section .data=__nv_relfatbin --add-se
 equal "ptx coverage of one such file: exit code" 1 $?
 equal "machine code of unknown origin is counted" 1 "$(jq .modules_without_ptx "$scratch/p.json")"
 equal "what it misses is in the other file" "true" "$(jq '.kernels_run < .kernels_total and ([.missing[].text | select(contains("not defined in this module"))] | length) > 0' "$scratch/p.json")"
-for bad in README.md /bin/true "$scratch" /nonexistent tests/ptx/errors/bad-number.ptx; do
+printf '.version 9.0\n.target sm_75\n.address_size 64\n\0.entry one() { ret; }\n' >"$scratch/nul.ptx"
+for bad in README.md /bin/true "$scratch" /nonexistent "$scratch/nul.ptx" tests/ptx/errors/bad-number.ptx; do
     "$tool" ptx coverage "$bad" >/dev/null 2>"$scratch/err"
     equal "ptx coverage refuses ${bad##*/}" 2 $?
 done

@@ -332,6 +332,49 @@ static void test_global_races(void **state)
     stop(k);
 }
 
+/* What puts two accesses in order 65,536 times still does, and what comes after it is still judged. */
+static void test_long_ago(void **state)
+{
+    (void)state;
+    static const char frame[] =
+        ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 p, .param .u64 q) {\n"
+        ".reg .b64 %%p; .reg .b32 %%t, %%c, %%at, %%other, %%n, %%v; .reg .pred %%q; .shared .b32 s[64];\n"
+        "ld.param.u64 %%p, [p]; mov.u32 %%t, %%tid.x; mov.u32 %%c, %%ctaid.x; mov.u32 %%n, 65536;\n"
+        "mov.u32 %%at, s; mad.lo.u32 %%at, %%t, 4, %%at; xor.b32 %%other, %%at, %s;\n"
+        "setp.ne.u32 %%q, %%c, 0; @%%q bra LAST;\n%s\n"
+        "AGAIN: %s; sub.u32 %%n, %%n, 1; setp.ne.u32 %%q, %%n, 0; @%%q bra AGAIN;\n%s\nret;\n"
+        "LAST: ld.global.u32 %%v, [%%p]; add.u32 %%v, %%v, 1; ret; }\n";
+    static const char put[] = "st.shared.u32 [%at], %t;", get[] = "ld.shared.u32 %v, [%other]; add.u32 %v, %v, 1;";
+    static const struct {
+        const char *distance, *before, *ordering, *after;
+        uint32_t grid;
+        enum ptx_fault_kind kind;
+    } cases[] = {
+        {"128", put, "bar.sync 0", get, 1, PTX_FAULT_NONE},
+        {"4", put, "bar.warp.sync 0xffffffff", get, 1, PTX_FAULT_NONE},
+        {"4", "st.global.u32 [%p], %c;", "membar.gl", "", 2, PTX_FAULT_NONE},
+        {"128", "", "bar.sync 0", "st.shared.u32 [%at], %t; ld.shared.u32 %v, [%other];", 1, PTX_FAULT_SHARED_RACE},
+        {"4", "", "bar.warp.sync 0xffffffff", "st.shared.u32 [%at], %t; ld.shared.u32 %v, [%other];", 1,
+         PTX_FAULT_SHARED_RACE},
+        {"4", "", "membar.gl", "st.global.u32 [%p], %t;", 2, PTX_FAULT_GLOBAL_RACE},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        static struct kit k;
+        static uint32_t word;
+        char text[2048];
+        (void)snprintf(text, sizeof text, frame, cases[i].distance, cases[i].before, cases[i].ordering, cases[i].after);
+        kit_load(&k, text);
+        kit_buffer(&k, 0, &word, sizeof word);
+        k.launch.checked = true;
+        const uint32_t threads = cases[i].grid == 1 ? 64 : 1;
+        if (cases[i].kind)
+            expect_fault(&k, "k", cases[i].grid, threads, cases[i].kind);
+        else
+            expect_silence(&k, "k", cases[i].grid, threads);
+        kit_free(&k);
+    }
+}
+
 static void test_barriers(void **state)
 {
     struct kit *k = start();
@@ -410,6 +453,7 @@ int main(void)
         cmocka_unit_test(test_uninitialised_shared_and_local),
         cmocka_unit_test(test_shared_races),
         cmocka_unit_test(test_global_races),
+        cmocka_unit_test(test_long_ago),
         cmocka_unit_test(test_barriers),
         cmocka_unit_test(test_trap),
         cmocka_unit_test(test_read_and_written),

@@ -187,11 +187,14 @@ void guard_sync(struct guard *g, const struct lanes *L)
     step(g);
     if (g->last_sync[warp].time == g->clock && !(L->mask & ~g->last_sync[warp].mask))
         return;
-    g->last_sync[warp].mask = L->mask | (g->last_sync[warp].time == g->clock ? g->last_sync[warp].mask : 0);
+    g->last_sync[warp].mask = L->mask;
     g->last_sync[warp].time = g->clock;
     g->any_sync = true;
-    for (uint32_t m = L->mask; m; m &= m - 1)
-        g->synced[L->first + (uint32_t)__builtin_ctz(m)] = g->clock;
+    for (uint32_t m = L->mask; m; m &= m - 1) {
+        const uint32_t i = L->first + (uint32_t)__builtin_ctz(m);
+        g->met[i] = L->mask | (g->synced[i] == g->clock ? g->met[i] : 0);
+        g->synced[i] = g->clock;
+    }
 }
 
 /* ---- ranges ---- */

@@ -79,6 +79,7 @@ struct guard {
     uint64_t shared_base;               /* times of shared memory are counted from here */
     bool touched;                       /* some access has the present time */
     uint64_t synced[MAX_BLOCK_THREADS]; /* by thread: its last *.sync; what it did before has an earlier time */
+    uint32_t met[MAX_BLOCK_THREADS];    /* and the lanes that were there */
     struct {
         uint64_t time;
         uint32_t mask;

@@ -3,9 +3,8 @@
  *
  * Each unit of memory (as large as the smallest access) remembers its last write and its reads since then, as a time
  * and a who: one thread of the block, several of one warp, or several. An earlier access is in order with the present
- * one when it was by the same thread, before the block's last barrier, or by a lane of the same warp before the warp's
- * last
- * *.sync that all its live lanes took part in. Blocks are never in order, as nothing is known of fences here.
+ * one when it was by the same thread, before the block's last barrier, or by a lane of the same warp before a
+ * *.sync of both. Blocks are never in order, as nothing is known of fences here.
  *
  * Global memory mostly is touched in rows: lanes side by side, by segments of 64 bytes. While a segment is, it has one
  * cell that says which thread has its first element; the cells of its units are written when something else comes. */
@@ -25,15 +24,16 @@ enum { WHO_BITS = 11, WHO = (1 << WHO_BITS) - 1, WHO_WARP = 1024, WHO_SEVERAL = 
 #define EXPANDED   UINT64_MAX /* a segment's units have cells */
 enum { MAX_SHARED_TIME = (1 << (32 - WHO_BITS)) - 2 };
 
-/* Whoever of the same warp that was, it took part in a *.sync since. */
-static bool met_since(const struct guard *g, const struct lanes *L, uint64_t time, uint32_t who)
+/* Whoever of the same warp that was, it has met `me` in a *.sync since. One that it took part in without `me` would do
+ * for the checked loop, but only when lanes come in this order. */
+static bool met_since(const struct guard *g, const struct lanes *L, uint64_t time, uint32_t who, uint32_t me)
 {
-    const uint32_t warp = L->first / WARP;
+    const uint32_t warp = L->first / WARP, lanes = me < WHO_WARP ? 1u << me % WARP : L->mask;
     if (who < MAX_BLOCK_THREADS)
-        return who / WARP == warp && time < g->synced[who];
+        return who / WARP == warp && time < g->synced[who] && !(lanes & ~g->met[who]);
     bool all = who == WHO_WARP + warp;
-    for (uint32_t i = 0; all && i < L->lanes; i++)
-        all = time < g->synced[L->first + i];
+    for (uint32_t i = L->first; all && i < L->first + L->lanes; i++)
+        all = time < g->synced[i] && !(lanes & ~g->met[i]);
     return all;
 }
 
@@ -64,7 +64,7 @@ static bool clash(const struct guard *g, const struct lanes *L, uint64_t cell, u
         return true;
     if (time < g->barrier || ((cell & WHO) == who && who < WHO_WARP))
         return false;
-    return !met_since(g, L, time, cell & WHO);
+    return !met_since(g, L, time, cell & WHO, who);
 }
 
 static uint64_t with_read(const struct guard *g, uint64_t cell, uint32_t who)
@@ -195,7 +195,7 @@ static bool shared_clash(const struct guard *g, const struct lanes *L, uint32_t 
     const uint64_t time = (cell >> WHO_BITS) + g->shared_base;
     if (time < g->barrier || ((cell & WHO) == who && who < WHO_WARP))
         return false;
-    return !met_since(g, L, time, cell & WHO);
+    return !met_since(g, L, time, cell & WHO, who);
 }
 
 static uint32_t shared_time(const struct guard *g, uint64_t time)

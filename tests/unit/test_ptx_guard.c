@@ -252,6 +252,13 @@ static void test_one_rule_each(void **state)
         {"another lane's word", "st.shared.u32 [%u], %v; xor.b32 %w, %u, 4; ld.shared.u32 %v, [%w];",
          "st.shared.u32 [%u], %v; bar.warp.sync 0xffffffff; xor.b32 %w, %u, 4; ld.shared.u32 %v, [%w];",
          PTX_FAULT_SHARED_RACE, 1},
+        {"lanes that met without the one that reads",
+         "setp.lt.u32 %p, %t, 16; @%p bar.warp.sync 0xffff; st.global.u32 [%x], %v; @%p bar.warp.sync 0xffff; "
+         "setp.ge.u32 %p, %t, 32; @%p ret; setp.ge.u32 %p, %t, 16; @%p ld.global.u32 %v, [%x+-64];",
+         "setp.lt.u32 %p, %t, 16; @%p bar.warp.sync 0xffff; st.global.u32 [%x], %v; @%p bar.warp.sync 0xffff; "
+         "setp.ge.u32 %p, %t, 32; @%p ret; bar.warp.sync 0xffffffff; setp.ge.u32 %p, %t, 16; @%p ld.global.u32 %v, "
+         "[%x+-64];",
+         PTX_FAULT_GLOBAL_RACE, 1},
         {"all lanes to one place", "st.global.u32 [%a], %t;", "setp.eq.u32 %p, %t, 3; @%p st.global.u32 [%a], %t;",
          PTX_FAULT_GLOBAL_RACE, 1},
         {"another warp's row",

@@ -58,6 +58,10 @@ enum lane_op {
     LANE_OP_COUNT
 };
 
+/* Two loads and the product of what both bring may be done at once: in `mod` of the first load, and by how the group's
+ * lanes lie, one row of 32 or two of 16. */
+enum { LANE_JOINED_32 = 1, LANE_JOINED_16 = 2 };
+
 /* One per function, made when it first runs here. `insns` has the same pcs as the function's own: op is a lane_op,
  * operands are units of 128 bytes in the register file, of which a wide register has two. */
 struct lane_code {
@@ -120,6 +124,7 @@ struct lanes {
     uint32_t fold;                   /* 5, but in blocks of less than 32 columns, whose rows a warp has several of */
     uint32_t mask, live, live_count; /* live: lanes that have not ended */
     uint32_t start_pc;               /* where `executed` was last brought up to date */
+    uint32_t joined;                 /* LANE_JOINED_...; 0: not in this group, or in this mode */
     int64_t turn;                    /* instructions left before others get a turn */
     uint64_t executed;               /* as in struct group */
     uint64_t run, run_mark;

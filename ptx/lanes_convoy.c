@@ -14,14 +14,17 @@
 
 #if defined(LANES_HERE) && !defined(__clang__)
 #pragma GCC target("avx2,bmi,bmi2,popcnt") /* nothing here runs where the handlers cannot */
+#pragma GCC optimize("O3")
 #endif
 
+enum { BLOCKS_AHEAD = 3 };                        /* so far before it is used memory is asked for */
 enum { PARTS = 4, BASE = 0, STRIDE, RISE, STEP }; /* of a register that grows by steps */
 
 /* What the warps have in common: by unit, as struct lanes has it, and the step from warp to warp. */
 struct convoy {
     struct lanes shared; /* no warp: what all have in common, for handlers that look at nothing else */
     int64_t *step;
+    int64_t times[3];                 /* how often stride, rise and step are taken */
     uint32_t *touched, touched_count; /* units written by the block in hand */
     bool *is_touched;
     uint32_t pc, start_pc;
@@ -99,20 +102,20 @@ static bool is_one(const struct convoy *v, uint32_t unit)
 }
 
 /* From the lowest to the highest of the block's numbers, beside the first one. False: too far apart to tell. */
-static bool extent(const struct block *b, uint32_t unit, int64_t *below, int64_t *above)
+static inline bool extent(const struct block *b, uint32_t unit, int64_t *below, int64_t *above)
 {
     const struct convoy *v = b->convoy;
-    const uint32_t fold = b->lanes[0].fold;
     const int64_t steps[3] = {v->shared.stride[unit], v->shared.rise[unit], v->step[unit]};
-    const int64_t times[3] = {(1 << fold) - 1, 31 >> fold, (int64_t)b->warp_count - 1};
-    *below = *above = 0;
+    int64_t low = 0, high = 0;
     for (int i = 0; i < 3; i++) {
-        if (steps[i] < -(INT64_C(1) << 40) || steps[i] > INT64_C(1) << 40)
+        if ((uint64_t)steps[i] + (UINT64_C(1) << 40) > UINT64_C(1) << 41)
             return false;
-        int64_t far = steps[i] * times[i];
-        *below += far < 0 ? far : 0;
-        *above += far > 0 ? far : 0;
+        const int64_t far = steps[i] * v->times[i];
+        low += far < 0 ? far : 0;
+        high += far > 0 ? far : 0;
     }
+    *below = low;
+    *above = high;
     return true;
 }
 
@@ -362,6 +365,14 @@ static struct layout layout_of(const struct block *b, uint32_t unit, uint32_t si
     return y;
 }
 
+/* 32 bytes as one, wherever they lie. */
+typedef uint64_t chunk __attribute__((vector_size(32), aligned(1), may_alias));
+static inline void copy_piece(void *to, const void *from, uint32_t bytes)
+{
+    for (uint32_t i = 0; i < bytes / sizeof(chunk); i++)
+        ((chunk *)to)[i] = ((const chunk *)from)[i];
+}
+
 static bool load(struct block *b, const struct insn *in, uint32_t size)
 {
     struct convoy *v = b->convoy;
@@ -377,14 +388,15 @@ static bool load(struct block *b, const struct insn *in, uint32_t size)
         return true;
     }
     const struct layout y = layout_of(b, in->a, size);
+    const uint32_t ahead = BLOCKS_AHEAD * b->warp_count;
     for (uint32_t w = 0; w < b->warp_count; w++, p += y.step) {
-        __builtin_prefetch(p + y.step * b->warp_count); /* most likely the next block's */
-        __builtin_prefetch(p + y.step * b->warp_count + 64);
+        __builtin_prefetch(p + y.step * ahead); /* most likely another block's */
+        __builtin_prefetch(p + y.step * ahead + 64);
         uint8_t *d = v->files[w] + (size_t)in->d * LANE_UNIT;
         if (y.piece && size == 4) {
-            memcpy(d, p, (size_t)4 * WARP);
+            copy_piece(d, p, 4 * WARP);
         } else if (y.piece) {
-            memcpy(d, p, (size_t)8 * WARP);
+            copy_piece(d, p, 8 * WARP);
         } else {
             for (uint32_t i = 0; i < WARP; i++)
                 memcpy(d + i * size, p + y.stride * (i & ((1u << y.fold) - 1)) + y.rise * (i >> y.fold), size);
@@ -400,6 +412,7 @@ static bool store(struct block *b, const struct insn *in, uint32_t size)
 {
     struct convoy *v = b->convoy;
     const struct layout y = layout_of(b, in->a, size);
+    const uint32_t ahead = BLOCKS_AHEAD * b->warp_count;
     if (!(v->shared.state[in->a] & LANE_AFFINE) || !is_vector(v, in->d) || !y.piece ||
         (in->b == CLASS_WIDE ? 8u : 4u) != size)
         return false;
@@ -408,13 +421,13 @@ static bool store(struct block *b, const struct insn *in, uint32_t size)
         return false;
     count_bytes(b, size, true);
     for (uint32_t w = 0; w < b->warp_count; w++, p += y.step) {
-        __builtin_prefetch(p + y.step * b->warp_count, 1);
-        __builtin_prefetch(p + y.step * b->warp_count + 64, 1);
+        __builtin_prefetch(p + y.step * ahead, 1);
+        __builtin_prefetch(p + y.step * ahead + 64, 1);
         const uint8_t *from = v->files[w] + (size_t)in->d * LANE_UNIT;
         if (size == 4)
-            memcpy(p, from, (size_t)4 * WARP);
+            copy_piece(p, from, 4 * WARP);
         else
-            memcpy(p, from, (size_t)8 * WARP);
+            copy_piece(p, from, 8 * WARP);
     }
     return true;
 }
@@ -477,6 +490,9 @@ bool lanes_convoy_create(struct block *b)
     S->rise = calloc(units, sizeof *S->rise);
     S->state = malloc(units);
     S->handlers = v->single;
+    v->times[0] = (1 << S->fold) - 1;
+    v->times[1] = 31 >> S->fold;
+    v->times[2] = (int64_t)b->warp_count - 1;
     S->mask = S->live = UINT32_MAX;
     v->step = calloc(units, sizeof *v->step);
     v->touched = calloc(units, sizeof *v->touched);

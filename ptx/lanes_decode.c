@@ -657,6 +657,17 @@ static bool find_zeros(struct decode *x)
     return first && lc->zero_units;
 }
 
+/* Whether the instruction and the two behind it are loads of one kind and the product of what both bring. */
+static bool goes_with_fma(const struct insn *in)
+{
+    const struct insn *second = in + 1, *fma = in + 2;
+    return (in->op == OP_LD_GLOBAL_B32 || in->op == OP_LD_SHARED_B32) && second->op == in->op &&
+           fma->op == OP_FMA_F32 && (in->op == OP_LD_SHARED_B32 || (in->c == CLASS_WIDE && second->c == CLASS_WIDE)) &&
+           in->d != second->d &&
+           ((fma->a == in->d && fma->b == second->d) || (fma->a == second->d && fma->b == in->d)) &&
+           second->a != in->d && fma->c != in->d && fma->c != second->d && fma->d != in->d && fma->d != second->d;
+}
+
 static struct lane_code *decode(const struct ptx_module *m, const struct code *k)
 {
     struct lane_code *lc = calloc(1, sizeof *lc);
@@ -680,6 +691,9 @@ static struct lane_code *decode(const struct ptx_module *m, const struct code *k
     ok = ok && find_classes(&x);
     for (uint32_t pc = 0; ok && !lc->refused && pc < k->count; pc++)
         decode_insn(&x, &k->insns[pc], &lc->insns[pc]);
+    for (uint32_t pc = 0; ok && !lc->refused && pc + 2 < k->count; pc++)
+        if (goes_with_fma(&lc->insns[pc]))
+            lc->insns[pc].mod = LANE_JOINED_32 | LANE_JOINED_16;
     /* Every slot that is written has a place, also one that only the other engine's frames name. */
     for (uint32_t i = 0; ok && i < k->slot_count; i++)
         if (x.written[i])

@@ -594,6 +594,19 @@ void lanes_count(struct lanes *L, uint64_t *total, uint64_t *longest)
     *longest = L->longest;
 }
 
+static bool is_plain(const struct lanes *L, unsigned op)
+{
+    return L->handlers[op] == L->plain[op];
+}
+
+static uint32_t joined(const struct lanes *L)
+{
+    if (L->mask != UINT32_MAX || !is_plain(L, OP_LD_GLOBAL_B32) || !is_plain(L, OP_LD_SHARED_B32) ||
+        !is_plain(L, OP_FMA_F32))
+        return 0;
+    return L->fold == 5 ? LANE_JOINED_32 : L->fold == 4 ? LANE_JOINED_16 : 0;
+}
+
 /* Runs one group from L->pc to where it stops. */
 static void run_group(struct lanes *L)
 {
@@ -604,6 +617,7 @@ static void run_group(struct lanes *L)
     L->handlers = l->lane_chain[partial];
     L->plain = l->lane_plain[partial];
     if (!partial) {
+        L->joined = joined(L);
         do
             in = handlers[in->op](L, in);
         while (in);

@@ -491,6 +491,47 @@ static void test_rows_in_two_ranges(void **state)
     }
 }
 
+/* Two loads and the product of what they bring: registers that are one, memory that ends early, jumps between them. */
+static void test_loads_and_their_product(void **state)
+{
+    (void)state;
+    enum { SHAPES = 6, PRODUCTS = 6, LOADS = 4, STEPS = 7, GLOBAL = 0, SHARED, SHORT, KINDS };
+    static const uint32_t shapes[SHAPES][2] = {{32, 2}, {16, 4}, {16, 2}, {8, 8}, {64, 1}, {16, 1}};
+    static const char *const products[PRODUCTS] = {"3, %f1, %f2, %f3;",
+                                                   "3, %f2, %f1, %f3;",
+                                                   "1, %f1, %f2, %f3; add.f32 %f3, %f1, %f2;",
+                                                   "4, %f2, %f1, %f3; mov.f32 %f3, %f4;",
+                                                   "3, %f1, %f1, %f3;",
+                                                   "3, %f1, %f2, %f2;"};
+    static const char *const loads[LOADS] = {
+        "%s %%f1, [%s8+32]; %s %%f2, [%s9+4];", "%s %%f2, [%s9+4]; %s %%f1, [%s8];", "%s %%f1, [%s8]; %s %%f2, [%s8];",
+        "setp.eq.u32 %%p1, %%r7, 2; @%%p1 bra M; %s %%f1, [%s8]; M: %s %%f2, [%s9];"};
+    static const uint32_t steps[STEPS][3] = {{4, 0, 0}, {4, 0, 16}, {4, 0, 20}, {4, 64, 64},
+                                             {4, 0, 2}, {8, 0, 4},  {0, 64, 4}};
+    for (uint32_t i = 0; i < SHAPES * PRODUCTS * LOADS * STEPS * KINDS; i++) {
+        char body[2048], two[256];
+        const uint32_t *shape = shapes[i % SHAPES], *step = steps[i / (SHAPES * PRODUCTS * LOADS) % STEPS];
+        const uint32_t kind = i / (SHAPES * PRODUCTS * LOADS * STEPS), other = kind == GLOBAL ? step[2] : step[2] & 28;
+        const char *load = kind == SHARED ? "ld.shared.f32" : "ld.global.f32", *at = kind == SHARED ? "%r" : "%d";
+        snprintf(two, sizeof two, loads[i / (SHAPES * PRODUCTS) % LOADS], load, at, load, at);
+        snprintf(body, sizeof body,
+                 ".reg .f32 %%f<5>; mov.u32 %%r4, %%tid.y; mad.lo.u32 %%r5, %%r4, %%r2, %%r0; mad.wide.u32 %%d6, %%r5, "
+                 "4, %%a; ld.global.u32 %%r6, [%%d6]; mov.b32 %%f3, %s;\n"
+                 "mov.u32 %%r11, tile; mad.lo.u32 %%r10, %%r5, 4, %%r11; st.shared.u32 [%%r10], %%r6; %s\n"
+                 "mul.lo.u32 %%r8, %%r0, %u; mad.lo.u32 %%r8, %%r4, %u, %%r8; mul.lo.u32 %%r9, %%r4, %u; mad.wide.u32 "
+                 "%%d8, %%r8, 1, %%a; mad.wide.u32 %%d9, %%r9, 1, %%a; mov.u32 %%r7, %u;\n"
+                 "L: %s\nfma.rn.f32 %%f%s\nadd.u64 %%d8, %%d8, 64; add.u32 %%r8, %%r8, 64; add.u64 %%d9, %%d9, 4; "
+                 "add.u32 %%r9, %%r9, 4; sub.u32 %%r7, %%r7, 1; setp.ne.u32 %%p0, %%r7, 0; @%%p0 bra L;\n"
+                 "mad.wide.u32 %%d3, %%r5, 16, %%b; st.global.f32 [%%d3], %%f1; st.global.f32 [%%d3+4], %%f2; "
+                 "st.global.f32 [%%d3+8], %%f3; ret;",
+                 i % 5 ? "%r6" : "0f7fc12345", kind == SHARED ? "bar.sync 0;" : "", step[0], step[1], other,
+                 kind == SHORT || other == 2 ? 1 : 4, two, products[i / SHAPES % PRODUCTS]);
+        struct pair p = {
+            .body = body, .grid = 1, .block = shape[0], .rows = shape[1], .a_bytes = kind == SHORT ? 256 : 0};
+        assert_true(both(body, &p)->status == STATUS_OK || kind == SHORT || other == 2);
+    }
+}
+
 /* ---- forward progress ---- */
 
 static const struct {
@@ -748,6 +789,7 @@ int main(void)
         cmocka_unit_test(test_steps_that_wrap_around),
         cmocka_unit_test(test_rows_that_wrap_around),
         cmocka_unit_test(test_rows_in_two_ranges),
+        cmocka_unit_test(test_loads_and_their_product),
         cmocka_unit_test(test_barriers),
         cmocka_unit_test(test_forward_progress),
         cmocka_unit_test(test_deadlocks),

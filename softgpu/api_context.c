@@ -141,14 +141,16 @@ CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int n
                         CUdevice dev)
 {
     if (numParams)
-        return log_unsupported_part("cuCtxCreate_v3", "execution affinity");
+        return paramsArray ? CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY : CUDA_ERROR_INVALID_VALUE;
     return cuCtxCreate_v2(pctx, flags, dev);
 }
 
 CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev)
 {
-    if (ctxCreateParams && (ctxCreateParams->numExecAffinityParams || ctxCreateParams->cigParams))
-        return log_unsupported_part("cuCtxCreate_v4", "execution affinity or shared graphics context");
+    if (ctxCreateParams && ctxCreateParams->numExecAffinityParams)
+        return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+    if (ctxCreateParams && ctxCreateParams->cigParams)
+        return log_unsupported_part("cuCtxCreate_v4", "shared graphics context");
     return cuCtxCreate_v2(pctx, flags, dev);
 }
 
@@ -228,6 +230,7 @@ CUresult cuCtxGetCurrent(CUcontext *pctx)
     return CUDA_SUCCESS;
 }
 
+/* Another use of the current context, to be ended by cuCtxDetach; the last one to end destroys it. */
 CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags)
 {
     struct context *c;
@@ -236,6 +239,9 @@ CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags)
         return result;
     if (!pctx || flags)
         return CUDA_ERROR_INVALID_VALUE;
+    engine_lock();
+    c->attached++;
+    engine_unlock();
     *pctx = (CUcontext)c;
     return CUDA_SUCCESS;
 }
@@ -243,7 +249,16 @@ CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags)
 CUresult cuCtxDetach(CUcontext ctx)
 {
     struct context *c;
-    return context_from(ctx, &c);
+    CUresult result = enter_context(&c);
+    if (!c)
+        return result;
+    if (ctx != (CUcontext)c)
+        return CUDA_ERROR_INVALID_CONTEXT; /* it must be current */
+    engine_lock();
+    bool last = !c->attached;
+    c->attached -= !last;
+    engine_unlock();
+    return last ? cuCtxDestroy_v2(ctx) : CUDA_SUCCESS;
 }
 
 /* ---- queries and settings --------------------------------------------------------------------------------------- */
@@ -316,8 +331,19 @@ CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int *version)
         return result;
     if (!version)
         return CUDA_ERROR_INVALID_VALUE;
-    *version = CUDA_VERSION;
+    *version = 3020; /* of all contexts with 64-bit addresses, whatever the driver's version */
     return CUDA_SUCCESS;
+}
+
+/* No context is limited to some of the multiprocessors. */
+CUresult cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecAffinityType type)
+{
+    struct context *c;
+    CUresult result = enter_context(&c);
+    if (result != CUDA_SUCCESS)
+        return result;
+    return pExecAffinity && type == CU_EXEC_AFFINITY_TYPE_SM_COUNT ? CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY
+                                                                   : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult synchronize(struct context *c)

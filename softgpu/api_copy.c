@@ -179,25 +179,34 @@ static CUresult end_address(struct end *e, const struct copy_box *box, uint64_t 
     return CUDA_SUCCESS;
 }
 
+/* The box between two ends. */
+static CUresult box_between(struct end to, struct end from, size_t width, size_t height, size_t depth,
+                            struct copy_box *box)
+{
+    *box = (struct copy_box){.width = width, .height = height, .depth = depth};
+    CUresult result = end_address(&to, box, &box->to, &box->to_side);
+    if (result == CUDA_SUCCESS)
+        result = end_address(&from, box, &box->from, &box->from_side);
+    if (result != CUDA_SUCCESS)
+        return result;
+    box->to_pitch = to.pitch ? to.pitch : width;
+    box->from_pitch = from.pitch ? from.pitch : width;
+    if (box->to_pitch < width + to.x || box->from_pitch < width + from.x)
+        return CUDA_ERROR_INVALID_VALUE;
+    box->to_slice = box->to_pitch * (to.height ? to.height : height);
+    box->from_slice = box->from_pitch * (from.height ? from.height : height);
+    return CUDA_SUCCESS;
+}
+
 static CUresult copy_pitched(struct end to, struct end from, size_t width, size_t height, size_t depth, CUstream stream,
                              bool wait)
 {
     struct context *c;
-    struct copy_box box = {.width = width, .height = height, .depth = depth};
+    struct copy_box box;
     CUresult result = enter_context(&c);
     if (result == CUDA_SUCCESS)
-        result = end_address(&to, &box, &box.to, &box.to_side);
-    if (result == CUDA_SUCCESS)
-        result = end_address(&from, &box, &box.from, &box.from_side);
-    if (result != CUDA_SUCCESS)
-        return result;
-    box.to_pitch = to.pitch ? to.pitch : width;
-    box.from_pitch = from.pitch ? from.pitch : width;
-    if (box.to_pitch < width + to.x || box.from_pitch < width + from.x)
-        return CUDA_ERROR_INVALID_VALUE;
-    box.to_slice = box.to_pitch * (to.height ? to.height : height);
-    box.from_slice = box.from_pitch * (from.height ? from.height : height);
-    return copy_submit(c, stream, &box, wait);
+        result = box_between(to, from, width, height, depth, &box);
+    return result == CUDA_SUCCESS ? copy_submit(c, stream, &box, wait) : result;
 }
 
 /* Between two places on the device the host does not wait. */
@@ -223,15 +232,34 @@ static CUresult copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool sync)
                         sync && host_waits(p->dstMemoryType, p->srcMemoryType));
 }
 
+static bool bad_3d(const CUDA_MEMCPY3D *p)
+{
+    return !p || p->srcLOD || p->dstLOD || p->reserved0 || p->reserved1;
+}
+
+static struct end to_of(const CUDA_MEMCPY3D *p)
+{
+    return (struct end){p->dstMemoryType, p->dstHost, p->dstDevice, p->dstArray, p->dstXInBytes,
+                        p->dstY,          p->dstZ,    p->dstPitch,  p->dstHeight};
+}
+
+static struct end from_of(const CUDA_MEMCPY3D *p)
+{
+    return (struct end){p->srcMemoryType, p->srcHost, p->srcDevice, p->srcArray, p->srcXInBytes,
+                        p->srcY,          p->srcZ,    p->srcPitch,  p->srcHeight};
+}
+
+CUresult copy_box_of(const CUDA_MEMCPY3D *p, struct copy_box *box)
+{
+    return bad_3d(p) ? CUDA_ERROR_INVALID_VALUE
+                     : box_between(to_of(p), from_of(p), p->WidthInBytes, p->Height, p->Depth, box);
+}
+
 static CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool sync)
 {
-    if (!p || p->srcLOD || p->dstLOD || p->reserved0 || p->reserved1)
+    if (bad_3d(p))
         return CUDA_ERROR_INVALID_VALUE;
-    struct end to = {p->dstMemoryType, p->dstHost, p->dstDevice, p->dstArray, p->dstXInBytes,
-                     p->dstY,          p->dstZ,    p->dstPitch,  p->dstHeight};
-    struct end from = {p->srcMemoryType, p->srcHost, p->srcDevice, p->srcArray, p->srcXInBytes,
-                       p->srcY,          p->srcZ,    p->srcPitch,  p->srcHeight};
-    return copy_pitched(to, from, p->WidthInBytes, p->Height, p->Depth, stream,
+    return copy_pitched(to_of(p), from_of(p), p->WidthInBytes, p->Height, p->Depth, stream,
                         sync && host_waits(p->dstMemoryType, p->srcMemoryType));
 }
 

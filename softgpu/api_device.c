@@ -53,7 +53,7 @@ static CUresult enter_device(CUdevice dev, const void *out)
         return result;
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
-    return dev == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+    return device_exists(dev) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
 CUresult cuDriverGetVersion(int *driverVersion)
@@ -86,7 +86,7 @@ CUresult cuDeviceGetName(char *name, int len, CUdevice dev)
     if (result == CUDA_SUCCESS && len <= 0)
         result = CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS)
-        snprintf(name, (size_t)len, "softgpu");
+        snprintf(name, (size_t)len, "%s", config_get()->name);
     return result;
 }
 
@@ -95,6 +95,18 @@ CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
     CUresult result = enter_device(dev, bytes);
     if (result == CUDA_SUCCESS)
         *bytes = pages_total_count() * PAGE_BYTES;
+    return result;
+}
+
+/* Of the interface before 64-bit sizes. */
+CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev)
+{
+    size_t all;
+    CUresult result = enter_device(dev, bytes);
+    if (result == CUDA_SUCCESS)
+        result = cuDeviceTotalMem_v2(&all, dev);
+    if (result == CUDA_SUCCESS)
+        *bytes = all < UINT32_MAX ? (unsigned)all : UINT32_MAX;
     return result;
 }
 
@@ -314,6 +326,12 @@ static bool attribute(CUdevice_attribute a, int64_t *value)
     case CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1:
+    case CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS_V1:
+    case CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR_V1:
+    case CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS:
+    case CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR:
+    case CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES:
         *value = 1;
         break;
     default:
@@ -365,25 +383,6 @@ CUresult cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUdevi
     if (result == CUDA_SUCCESS)
         *pi = 0;
     return result;
-}
-
-/* ---- peers: there is one device only ---------------------------------------------------------------------------- */
-
-CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev)
-{
-    CUresult result = enter_device(dev, canAccessPeer);
-    if (result == CUDA_SUCCESS && peerDev != 0)
-        result = CUDA_ERROR_INVALID_DEVICE;
-    if (result == CUDA_SUCCESS)
-        *canAccessPeer = 0;
-    return result;
-}
-
-CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib, CUdevice srcDevice, CUdevice dstDevice)
-{
-    CUresult result = enter_device(srcDevice, value);
-    /* Source and destination must differ, which they cannot here. */
-    return result == CUDA_SUCCESS ? CUDA_ERROR_INVALID_DEVICE : result;
 }
 
 /* ---- profiler control: there is nothing to switch --------------------------------------------------------------- */

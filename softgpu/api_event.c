@@ -32,6 +32,16 @@ static struct op *newest_record(struct event *e)
     return op;
 }
 
+/* Takes over the reference. */
+static void set_record(struct event *e, struct op *marker)
+{
+    engine_lock();
+    struct op *before = e->record;
+    e->record = marker;
+    engine_unlock();
+    op_unref(before);
+}
+
 CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
 {
     struct context *c;
@@ -99,11 +109,7 @@ CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int f
         op_unref(marker);
         return result;
     }
-    engine_lock();
-    struct op *before = e->record;
-    e->record = marker;
-    engine_unlock();
-    op_unref(before);
+    set_record(e, marker);
     return CUDA_SUCCESS;
 }
 
@@ -214,4 +220,48 @@ CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 CUresult cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent, unsigned int Flags)
 {
     return cuStreamWaitEvent(per_thread(hStream), hEvent, Flags);
+}
+
+/* ---- of whole contexts ------------------------------------------------------------------------------------------ */
+
+CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
+{
+    struct context *c;
+    struct event *e;
+    CUresult result = context_from(hCtx, &c);
+    if (result == CUDA_SUCCESS)
+        result = enter_event(hEvent, &e);
+    if (result == CUDA_SUCCESS && e->context != c)
+        result = CUDA_ERROR_INVALID_HANDLE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    struct op *marker = op_new(sizeof *marker, NULL, NULL);
+    result = marker ? engine_gather(c, marker) : CUDA_ERROR_OUT_OF_MEMORY;
+    if (result == CUDA_SUCCESS)
+        result = engine_submit_aside(c, marker);
+    if (result == CUDA_SUCCESS)
+        set_record(e, op_ref(marker));
+    op_unref(marker);
+    return result;
+}
+
+CUresult cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
+{
+    struct context *c;
+    struct event *e;
+    CUresult result = context_from(hCtx, &c);
+    if (result == CUDA_SUCCESS)
+        result = enter_event(hEvent, &e);
+    if (result != CUDA_SUCCESS)
+        return result;
+    struct op *record = newest_record(e), *wait = op_new(sizeof *wait, NULL, NULL);
+    if (!wait || !op_after(wait, record))
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    else
+        result = engine_submit_aside(c, wait);
+    if (result == CUDA_SUCCESS)
+        engine_set_gate(c, wait);
+    op_unref(wait);
+    op_unref(record);
+    return result;
 }

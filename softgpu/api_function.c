@@ -254,3 +254,48 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUfunc
     *dynamicSmemSize = share > taken ? min_u32(share - taken, most) : 0;
     return CUDA_SUCCESS;
 }
+
+/* ---- clusters: each is one block -------------------------------------------------------------------------------- */
+
+/* Blocks in a cluster as the launch asks for; 0 when it does not say. */
+static uint64_t cluster_size(const CUlaunchConfig *config)
+{
+    for (unsigned i = 0; i < config->numAttrs; i++)
+        if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+            return (uint64_t)config->attrs[i].value.clusterDim.x * config->attrs[i].value.clusterDim.y *
+                   config->attrs[i].value.clusterDim.z;
+    return 0;
+}
+
+static CUresult enter_cluster(CUfunction func, const CUlaunchConfig *config, const int *out, struct function **f)
+{
+    CUresult result = enter_function(func, f);
+    if (result != CUDA_SUCCESS)
+        return result;
+    return out && config && (!config->numAttrs || config->attrs) && config->blockDimX && config->blockDimY &&
+                   config->blockDimZ
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func, const CUlaunchConfig *config)
+{
+    struct function *f;
+    CUresult result = enter_cluster(func, config, clusterSize, &f);
+    if (result == CUDA_SUCCESS)
+        *clusterSize = 1;
+    return result;
+}
+
+CUresult cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func, const CUlaunchConfig *config)
+{
+    struct function *f;
+    CUresult result = enter_cluster(func, config, numClusters, &f);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (cluster_size(config) != 1)
+        return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    uint64_t threads = (uint64_t)config->blockDimX * config->blockDimY * config->blockDimZ;
+    *numClusters = (int)(active_blocks(f, threads, config->sharedMemBytes) * config_get()->sm_count);
+    return CUDA_SUCCESS;
+}

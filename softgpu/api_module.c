@@ -455,7 +455,7 @@ CUresult cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel ker
         return result;
     if (!pi)
         return CUDA_ERROR_INVALID_VALUE;
-    if (dev != 0)
+    if (!device_exists(dev))
         return CUDA_ERROR_INVALID_DEVICE;
     return function_attribute(k->entry, k->library->image, k->max_dynamic_shared, k->carveout, attrib, pi);
 }
@@ -466,7 +466,7 @@ CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel ker
     CUresult result = enter_kernel(kernel, &k);
     if (result != CUDA_SUCCESS)
         return result;
-    if (dev != 0)
+    if (!device_exists(dev))
         return CUDA_ERROR_INVALID_DEVICE;
     result = function_check_attribute(k->entry, attrib, val);
     if (result != CUDA_SUCCESS)
@@ -488,8 +488,10 @@ CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice d
 {
     struct kernel *k;
     CUresult result = enter_kernel(kernel, &k);
-    if (result == CUDA_SUCCESS && ((unsigned)config > CU_FUNC_CACHE_PREFER_EQUAL || dev != 0))
+    if (result == CUDA_SUCCESS && (unsigned)config > CU_FUNC_CACHE_PREFER_EQUAL)
         result = CUDA_ERROR_INVALID_VALUE;
+    if (result == CUDA_SUCCESS && !device_exists(dev))
+        result = CUDA_ERROR_INVALID_DEVICE;
     return result;
 }
 

@@ -10,6 +10,8 @@
 #include "common/map.h"
 #include "softgpu/driver.h"
 
+enum { MAX_DEVICES = 16 };
+
 static struct config config;
 static char *log_path;
 static pthread_once_t config_once = PTHREAD_ONCE_INIT;
@@ -50,6 +52,9 @@ static void config_read(void)
 {
     config.memory_bytes = config_number("SOFTGPU_MEMORY", UINT64_C(16) << 30, UINT64_C(64) << 20, UINT64_C(1) << 40);
     config.memory_bytes &= ~((UINT64_C(2) << 20) - 1);
+    config.devices = (uint32_t)config_number("SOFTGPU_DEVICES", 1, 1, MAX_DEVICES);
+    const char *name = secure_getenv("SOFTGPU_NAME");
+    snprintf(config.name, sizeof config.name, "%s", name && *name ? name : "softgpu");
     config.sm_count = (uint32_t)config_number("SOFTGPU_SMS", 16, 1, 1024);
     config.workers = (uint32_t)config_number("SOFTGPU_WORKERS", 1, 1, 256);
     config.capability = config_capability(86);
@@ -73,6 +78,7 @@ CUresult log_unsupported_part(const char *name, const char *detail)
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static struct map seen;
     config_get();
+    logs_note(name, detail);
     if (!log_path)
         return CUDA_ERROR_NOT_SUPPORTED;
     char line[256];

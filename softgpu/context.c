@@ -261,6 +261,8 @@ void context_teardown(struct context *c)
         handle_remove(s, HANDLE_STREAM);
         engine_stream_close(s);
     }
+    op_unref(c->gate);
+    c->gate = NULL;
     c->legacy = NULL;
     c->heap = NULL;
     c->heap_bytes = 0;

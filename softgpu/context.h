@@ -17,11 +17,13 @@ struct context {
     atomic_bool alive; /* false: destroyed, or the primary one not retained */
     atomic_int error;  /* CUresult, sticky */
     unsigned flags;
-    unsigned retains; /* of the primary context */
+    unsigned retains;  /* of the primary context */
+    unsigned attached; /* uses by cuCtxAttach; under the engine's lock */
     size_t limits[LIMIT_COUNT];
     CUfunc_cache cache_config;
     struct stream *legacy;
     struct stream *streams; /* all, by next_in_context; under the engine's lock */
+    struct op *gate;        /* what all new work waits for, a reference, or NULL; under the engine's lock */
     struct module *modules; /* by next; under context_lock() */
     pthread_mutex_t print_lock;
     struct buf print_out, print_err; /* device printf and assert text, until the next synchronisation */

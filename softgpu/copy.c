@@ -102,6 +102,17 @@ static void *stage(const struct copy_box *b)
     return copy;
 }
 
+CUresult copy_make(const struct copy_box *box, struct op **out)
+{
+    bool empty = !box->width || !box->height || !box->depth;
+    struct copy_op *c = op_new(sizeof *c, empty ? NULL : run_copy, drop_copy);
+    if (!c)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    c->box = *box;
+    *out = &c->op;
+    return CUDA_SUCCESS;
+}
+
 CUresult copy_submit(struct context *context, CUstream handle, const struct copy_box *box, bool wait)
 {
     struct stream *s;

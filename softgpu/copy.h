@@ -17,6 +17,11 @@ CUresult copy_check(const struct copy_box *box);
 /* Copies in stream order; with `wait`, the call returns when the bytes are there. */
 CUresult copy_submit(struct context *context, CUstream stream, const struct copy_box *box, bool wait);
 
+/* The box that the parameters of a copy mean, with the storage of arrays (api_copy.c). */
+CUresult copy_box_of(const CUDA_MEMCPY3D *params, struct copy_box *box);
+/* The operation of a box that was checked, to be run in any stream's order. */
+CUresult copy_make(const struct copy_box *box, struct op **out);
+
 struct fill_box {
     uint64_t to, pitch;
     uint64_t width, height;  /* elements, rows */

@@ -30,7 +30,9 @@
 /* ---- config.c --------------------------------------------------------------------------------------------------- */
 
 struct config {
-    uint64_t memory_bytes; /* SOFTGPU_MEMORY */
+    uint64_t memory_bytes; /* SOFTGPU_MEMORY, of each device */
+    uint32_t devices;      /* SOFTGPU_DEVICES */
+    char name[64];         /* SOFTGPU_NAME */
     uint32_t sm_count;     /* SOFTGPU_SMS */
     uint32_t capability;   /* SOFTGPU_CC: 86 for 8.6 */
     uint32_t workers;      /* SOFTGPU_WORKERS */
@@ -38,11 +40,20 @@ struct config {
 };
 const struct config *config_get(void); /* reads the environment at its first call; thread-safe */
 
+/* Whether there is a device of that number. */
+static inline bool device_exists(CUdevice device)
+{
+    return device >= 0 && (uint32_t)device < config_get()->devices;
+}
+
 /* Notes `name` in the file named by SOFTGPU_LOG, once per name; returns CUDA_ERROR_NOT_SUPPORTED. Nothing is ever
  * printed. */
 CUresult log_unsupported(const char *name);
 /* The same for a part of a function, or another remark: `detail` says which. */
 CUresult log_unsupported_part(const char *name, const char *detail);
+
+/* Adds to the log that cuLogs* gives out (api_logs.c). */
+void logs_note(const char *name, const char *detail);
 
 /* ---- handles.c: which opaque pointers are alive, so that stale and invented ones are refused -------------------- */
 

@@ -265,6 +265,8 @@ void engine_stream_close(struct stream *s)
 /* The rules of the legacy stream: it waits for all blocking streams of its context, and they for it. */
 static bool add_implicit_deps(struct stream *s, struct op *op)
 {
+    if (s->context->gate && !op_after(op, s->context->gate))
+        return false;
     if (s->flags & CU_STREAM_NON_BLOCKING)
         return true;
     if (!s->legacy)
@@ -273,6 +275,35 @@ static bool add_implicit_deps(struct stream *s, struct op *op)
         if (other != s && !(other->flags & CU_STREAM_NON_BLOCKING) && !op_after(op, other->last))
             return false;
     return true;
+}
+
+CUresult engine_gather(struct context *context, struct op *op)
+{
+    bool ok = true;
+    engine_lock();
+    for (struct stream *s = context->streams; ok && s; s = s->next_in_context)
+        ok = op_after(op, s->last);
+    engine_unlock();
+    return ok ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+void engine_set_gate(struct context *context, struct op *op)
+{
+    engine_lock();
+    struct op *before = context->gate;
+    context->gate = op_ref(op);
+    engine_unlock();
+    op_unref(before);
+}
+
+CUresult engine_submit_aside(struct context *context, struct op *op)
+{
+    struct stream *s = engine_stream_new(context, CU_STREAM_NON_BLOCKING, 0);
+    if (!s)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = engine_submit(s, op);
+    engine_stream_close(s);
+    return result;
 }
 
 /* With the lock: puts the operation at the end of the queue. */

@@ -60,6 +60,13 @@ void op_unref(struct op *op); /* NULL is fine */
 
 /* Adds a dependency before submission. */
 bool op_after(struct op *op, struct op *dependency);
+/* Makes it depend on all that was submitted to the context. */
+CUresult engine_gather(struct context *context, struct op *op);
+/* All that is submitted to the context from now on waits for `op`, which was submitted and so waits for what the
+ * context waited for before. */
+void engine_set_gate(struct context *context, struct op *op);
+/* Puts the operation into a stream of its own: it runs when its dependencies are done. */
+CUresult engine_submit_aside(struct context *context, struct op *op);
 /* Puts the operation into the stream; the engine takes a reference of its own, the caller keeps its. */
 CUresult engine_submit(struct stream *stream, struct op *op);
 /* Submits, waits until it is done, and drops the caller's reference. */

@@ -149,8 +149,10 @@ void module_destroy(struct module *m)
             break;
         }
     handle_remove(m, HANDLE_MODULE);
-    for (size_t i = 0; m->functions && i < m->function_count; i++)
+    for (size_t i = 0; m->functions && i < m->function_count; i++) {
         handle_remove(&m->functions[i], HANDLE_FUNCTION);
+        free(m->functions[i].legacy);
+    }
     if (m->storage)
         memory_free(m->storage, 1u << MEMORY_MODULE);
     for (size_t i = 0; m->variables && !m->library && i < ptx_module_variable_count(m->image->ptx); i++)

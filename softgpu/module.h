@@ -31,7 +31,8 @@ struct function {
     const struct ptx_kernel *entry;
     int max_dynamic_shared, carveout;
     unsigned cluster[3];
-    struct kernel *kernel; /* when it comes from a library */
+    struct kernel *kernel;        /* when it comes from a library */
+    struct legacy_launch *legacy; /* api_legacy.c; free(), under context_lock() */
 };
 struct module {
     struct image *image;

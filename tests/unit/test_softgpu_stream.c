@@ -1,41 +1,8 @@
 /* Streams and events of softgpu: what may overlap, what must wait, and for whom. */
 #include <pthread.h>
-#include <stdatomic.h>
 #include <sys/wait.h>
-#include <time.h>
 
-#include "tests/unit/softgpu_test.h"
-
-/* An operation that stays in its stream until the gate opens. */
-struct gate {
-    atomic_bool open, reached;
-};
-
-static void sleep_ms(long ms)
-{
-    struct timespec t = {ms / 1000, ms % 1000 * 1000000};
-    nanosleep(&t, NULL);
-}
-
-static void wait_at(void *data)
-{
-    struct gate *g = data;
-    atomic_store(&g->reached, true);
-    while (!atomic_load(&g->open))
-        sleep_ms(1);
-}
-
-static void set_flag(void *data)
-{
-    atomic_store((atomic_bool *)data, true);
-}
-
-static bool soon(atomic_bool *flag)
-{
-    for (int i = 0; i < 2000 && !atomic_load(flag); i++)
-        sleep_ms(1);
-    return atomic_load(flag);
-}
+#include "tests/unit/softgpu_gate.h"
 
 static void test_stream_keeps_order(void **state)
 {

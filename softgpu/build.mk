@@ -10,7 +10,7 @@ TARGETS += $(SOFTGPU)
 # linker from looking for the member with the real function.
 SOFTGPU_RUNTIME_ARCHIVE = $(B)/softgpu/libcudart_static.a
 TARGETS += $(SOFTGPU_RUNTIME_ARCHIVE)
-$(SOFTGPU_RUNTIME_ARCHIVE): $(SOFTGPU_RUNTIME_OBJECTS) $(B)/obj/common/map.o
+$(SOFTGPU_RUNTIME_ARCHIVE): $(B)/obj/softgpu/traced_runtime.o $(B)/obj/common/map.o
 	@mkdir -p $(@D)
 	$(call say,AR,$@) ld -r -o $(B)/softgpu/runtime.o $^ && objcopy --localize-hidden $(B)/softgpu/runtime.o && \
 	  rm -f $@ && ar rcs $@ $(B)/softgpu/runtime.o && rm $(B)/softgpu/runtime.o
@@ -24,23 +24,37 @@ $(SOFTGPU_NAMES): softgpu/generate-names
 	@mkdir -p $(@D)
 	$(call say,GEN,$@) softgpu/generate-names $(SOFTGPU_KIND) $(CUDA_HOME)/include > $@.tmp && test -s $@.tmp && mv $@.tmp $@
 
+# The exported functions as wrappers, and the functions themselves under another name (trace.h). procaddr.o keeps the exports.
+SOFTGPU_CALLS = $(addprefix $(B)/gen/softgpu/,driver_calls.h runtime_calls.h)
+$(SOFTGPU_CALLS): softgpu/generate-trace
+	@mkdir -p $(@D)
+	$(call say,GEN,$@) softgpu/generate-trace $(basename $(@F:_calls.h=)) $(CUDA_HOME)/include > $@.tmp && test -s $@.tmp && mv $@.tmp $@
+SOFTGPU_NAMES += $(SOFTGPU_CALLS)
+$(B)/obj/softgpu/traced_driver.o: $(B)/gen/softgpu/driver_calls.h $(B)/obj/softgpu/trace_driver.o \
+  $(filter-out %/trace_driver.o %/procaddr.o,$(SOFTGPU_DRIVER_OBJECTS)) softgpu/link-traced
+	$(call say,LD,$@) softgpu/link-traced $@ $(filter-out softgpu/link-traced,$^)
+$(B)/obj/softgpu/traced_runtime.o: $(B)/gen/softgpu/runtime_calls.h $(B)/obj/softgpu/rt_trace.o \
+  $(filter-out %/rt_trace.o,$(SOFTGPU_RUNTIME_OBJECTS)) softgpu/link-traced
+	$(call say,LD,$@) softgpu/link-traced $@ $(filter-out softgpu/link-traced,$^)
+
 $(SOFTGPU_DRIVER_OBJECTS) $(SOFTGPU_RUNTIME_OBJECTS): $(SOFTGPU_NAMES)
 $(B)/obj/softgpu/%.o: EXTRA_CFLAGS = -I$(B)/gen
 
 # -Bsymbolic: their own tables must not bind to a tool that is preloaded. nodelete: worker threads run in the library.
 SOFTGPU_LDFLAGS = -shared -Wl,-Bsymbolic -Wl,-z,nodelete $(if $(SAN),,-Wl,-z,defs)
 
-$(B)/softgpu/libcuda.so.1: $(SOFTGPU_DRIVER_OBJECTS) $(B)/lib/libopsptx.a $(B)/lib/libcommon.a softgpu/libcuda.map
+$(B)/softgpu/libcuda.so.1: $(B)/obj/softgpu/traced_driver.o $(B)/obj/softgpu/procaddr.o $(B)/lib/libopsptx.a $(B)/lib/libcommon.a softgpu/libcuda.map
 	@mkdir -p $(@D)
 	$(call say,LD,$@) $(CC) $(SAN) $(SOFTGPU_LDFLAGS) -Wl,-soname,libcuda.so.1 -Wl,--version-script=softgpu/libcuda.map -o $@ \
 	  $(filter %.o %.a,$^) $(COMMON_LIBS) -lm -lpthread && ln -sf libcuda.so.1 $(@D)/libcuda.so
 
-$(B)/softgpu/libcudart.so.13: $(SOFTGPU_RUNTIME_OBJECTS) $(B)/lib/libcommon.a softgpu/libcudart.map
+$(B)/softgpu/libcudart.so.13: $(B)/obj/softgpu/traced_runtime.o $(B)/lib/libcommon.a softgpu/libcudart.map
 	@mkdir -p $(@D)
 	$(call say,LD,$@) $(CC) $(SAN) $(SOFTGPU_LDFLAGS) -Wl,-soname,libcudart.so.13 -Wl,--version-script=softgpu/libcudart.map -o $@ \
 	  $(filter %.o %.a,$^) -ldl -lpthread && ln -sf libcudart.so.13 $(@D)/libcudart.so
 
 -include softgpu/blas/build.mk
+-include softgpu/cupti/build.mk
 
 tidy: $(SOFTGPU_NAMES)
 

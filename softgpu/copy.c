@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "softgpu/memory.h"
+#include "softgpu/trace_state.h"
 
 /* Copies from pageable memory up to this size are staged, as on a device: the caller may reuse its buffer at once. */
 enum { STAGED_BYTES = 64 << 10 };
@@ -13,6 +14,7 @@ struct copy_op {
     struct copy_box box;
     struct fill_box fill;
     void *staged;
+    bool async; /* by the name of the call that made it */
 };
 
 /* ---- checks ----------------------------------------------------------------------------------------------------- */
@@ -84,6 +86,27 @@ static void run_fill(struct op *op)
         memory_fill(b->to + y * b->pitch, b->value, b->element, b->width);
 }
 
+static void describe_copy(const struct op *op, struct trace_work *work)
+{
+    const struct copy_op *c = (const struct copy_op *)op;
+    const struct copy_box *b = &c->box;
+    work->kind = TRACE_COPY;
+    work->copy.bytes = b->width * b->height * b->depth;
+    work->copy.from = trace_memory_of(b->from, b->from_side == COPY_DEVICE);
+    work->copy.to = trace_memory_of(b->to, b->to_side == COPY_DEVICE);
+    work->copy.async = c->async;
+}
+
+static void describe_fill(const struct op *op, struct trace_work *work)
+{
+    const struct copy_op *c = (const struct copy_op *)op;
+    work->kind = TRACE_FILL;
+    work->fill.bytes = c->fill.width * c->fill.height * c->fill.element;
+    work->fill.value = c->fill.value;
+    work->fill.to = trace_memory_of(c->fill.to, true);
+    work->fill.async = c->async;
+}
+
 static void drop_copy(struct op *op)
 {
     free(((struct copy_op *)op)->staged);
@@ -130,6 +153,8 @@ CUresult copy_submit(struct context *context, CUstream handle, const struct copy
     if (!c)
         return CUDA_ERROR_OUT_OF_MEMORY;
     c->box = *box;
+    c->async = !wait;
+    c->op.describe = empty ? NULL : describe_copy;
     /* Asynchronous copies of pageable memory are only so in name, on a device as here: from it, the call returns when
      * the bytes were taken; to it, when they have arrived. */
     if (!wait && !(c->staged = stage(box)))
@@ -168,6 +193,8 @@ CUresult fill_submit(struct context *context, CUstream handle, const struct fill
     if (!c)
         return CUDA_ERROR_OUT_OF_MEMORY;
     c->fill = *box;
+    c->async = !wait;
+    c->op.describe = describe_fill;
     /* A fill is asynchronous to the host even in its plain form, except where host memory is the target. */
     struct allocation a;
     bool host = memory_lookup(box->to, &a) && (a.kind == MEMORY_PINNED || a.kind == MEMORY_REGISTERED);

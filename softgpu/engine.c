@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "softgpu/context.h"
+#include "softgpu/trace_state.h"
 
 enum { IDLE_SECONDS = 1, EXIT_MS = 2000, SHUTDOWN_MS = 500 };
 
@@ -60,6 +61,8 @@ void *op_new(size_t bytes, void (*run)(struct op *op), void (*drop)(struct op *o
         op->run = run;
         op->drop = drop;
         atomic_init(&op->refs, 1);
+        if (run)
+            trace_tag(op);
     }
     return op;
 }
@@ -130,7 +133,7 @@ static void run_head(struct stream *s)
     bool run = op->run && (op->always || !context_error(s->context));
     engine_unlock();
     if (run)
-        op->run(op);
+        trace_run(op);
     op->finished_ns = state_now_ns();
     engine_lock();
     s->head = op->next;

@@ -18,11 +18,15 @@
 #include "softgpu/driver.h"
 
 struct stream;
+struct trace_work;
 struct op {
     void (*run)(struct op *op);  /* on the worker thread, no lock held; NULL: only a marker */
     void (*drop)(struct op *op); /* releases what the operation owns and the operation itself; NULL: free() */
     bool always;                 /* also after an error of the context */
     bool bound;                  /* calls the program: only on the worker thread */
+    /* For a watcher (trace.h): says what the operation was, after it ran; NULL: not worth a word. */
+    void (*describe)(const struct op *op, struct trace_work *work);
+    uint64_t tag, queued_ns; /* the watcher's; 0 without one */
     /* The engine's: */
     struct op *next;
     struct op **deps; /* references */

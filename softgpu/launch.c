@@ -9,6 +9,7 @@
 #include "softgpu/device.h"
 #include "softgpu/fault.h"
 #include "softgpu/memory.h"
+#include "softgpu/trace_state.h"
 
 enum { SLOW_FACTOR = 10, SLOW_LAUNCH_NS = 10000 }; /* without a rate; per unit of the factor */
 
@@ -158,6 +159,21 @@ static void drop(struct op *op)
     free(l);
 }
 
+static void describe(const struct op *op, struct trace_work *work)
+{
+    const struct launch_op *l = (const struct launch_op *)op;
+    const struct ptx_kernel *k = l->launch.kernel;
+    work->kind = TRACE_KERNEL;
+    work->kernel.name = k->name;
+    memcpy(work->kernel.grid, l->launch.grid, sizeof work->kernel.grid);
+    memcpy(work->kernel.block, l->launch.block, sizeof work->kernel.block);
+    work->kernel.static_shared = k->static_shared_bytes;
+    work->kernel.dynamic_shared = l->launch.dynamic_shared_bytes;
+    work->kernel.local = k->local_bytes;
+    work->kernel.registers = DEVICE_REGISTERS;
+    work->kernel.cooperative = l->launch.cooperative;
+}
+
 /* ---- parameters ------------------------------------------------------------------------------------------------- */
 
 static CUresult from_extra(void **extra, const void **data, size_t *bytes)
@@ -270,6 +286,7 @@ CUresult launch_submit(struct context *context, struct function *f, struct strea
     if (!l)
         return CUDA_ERROR_OUT_OF_MEMORY;
     size_t variables = ptx_module_variable_count(f->module->image->ptx);
+    l->op.describe = describe;
     l->context = stream->context;
     l->faults = faults;
     l->image = image_ref(f->module->image);

@@ -6,6 +6,7 @@
 #include "softgpu/fault.h"
 #include "softgpu/memory.h"
 #include "softgpu/operator.h"
+#include "softgpu/trace.h"
 
 enum { SLOW_FACTOR = 10, SLOW_LAUNCH_NS = 10000 }; /* as for launches */
 
@@ -180,6 +181,15 @@ static void run(struct op *op)
         context_fail(o->context, CUDA_ERROR_LAUNCH_FAILED);
 }
 
+/* Among kernels, since it takes the place of one: of one block, as nobody knows better. */
+static void describe(const struct op *op, struct trace_work *work)
+{
+    work->kind = TRACE_KERNEL;
+    work->kernel.name = ((const struct operator_op *)op)->work->name;
+    for (int i = 0; i < 3; i++)
+        work->kernel.grid[i] = work->kernel.block[i] = 1;
+}
+
 static void drop(struct op *op)
 {
     struct operator_op *o = (struct operator_op *)op;
@@ -206,6 +216,7 @@ CUresult softgpu_operator_submit(CUstream hStream, struct softgpu_operator *self
     if (!o)
         return CUDA_ERROR_OUT_OF_MEMORY;
     o->work = self;
+    o->op.describe = describe;
     o->context = stream->context;
     o->faults = faults;
     result = engine_submit(stream, &o->op);

@@ -1,0 +1,164 @@
+/* What a watcher is told, and what it may ask (trace.h). */
+#include "softgpu/array.h"
+#include "softgpu/engine.h"
+#include "softgpu/memory.h"
+#include "softgpu/module.h"
+#include "softgpu/trace_state.h"
+
+void trace_tag(struct op *op)
+{
+    const struct trace_hooks *hooks = trace_hooks();
+    if (hooks) {
+        op->tag = hooks->tag();
+        op->queued_ns = hooks->now();
+    }
+}
+
+void trace_run(struct op *op)
+{
+    const struct trace_hooks *hooks = trace_hooks();
+    if (!hooks || !op->tag || !op->describe) {
+        op->run(op);
+        return;
+    }
+    const struct stream *s = op->stream;
+    struct trace_work work = {.tag = op->tag,
+                              .queued = op->queued_ns,
+                              .context = (uint32_t)s->context->id,
+                              .stream = (uint32_t)s->id,
+                              .start = hooks->now()};
+    op->run(op);
+    work.end = hooks->now();
+    op->describe(op, &work);
+    hooks->work(&work);
+}
+
+enum trace_memory trace_memory_of(uint64_t address, bool device_side)
+{
+    struct allocation a;
+    if (!memory_lookup(address, &a))
+        return device_side ? TRACE_ARRAY : TRACE_PAGEABLE;
+    switch (a.kind) {
+    case MEMORY_MANAGED:
+        return TRACE_MANAGED;
+    case MEMORY_PINNED:
+    case MEMORY_REGISTERED:
+        return TRACE_PINNED;
+    case MEMORY_ARRAY:
+        return TRACE_ARRAY;
+    default:
+        return TRACE_DEVICE;
+    }
+}
+
+/* ---- questions -------------------------------------------------------------------------------------------------- */
+
+static bool ask_initialised(void)
+{
+    return enter() == CUDA_SUCCESS;
+}
+
+static struct context *live(CUcontext handle)
+{
+    if (enter() != CUDA_SUCCESS)
+        return NULL;
+    struct context *c = handle ? (struct context *)handle : context_current();
+    return c && handle_of(c) == HANDLE_CONTEXT && atomic_load(&c->alive) ? c : NULL;
+}
+
+static bool ask_context(CUcontext context, CUcontext *handle, uint32_t *id)
+{
+    struct context *c = live(context);
+    *handle = (CUcontext)c;
+    *id = c ? (uint32_t)c->id : 0;
+    return c != NULL;
+}
+
+static unsigned ask_primary(CUcontext *handle)
+{
+    struct context *c = enter() == CUDA_SUCCESS ? context_primary() : NULL;
+    *handle = (CUcontext)c;
+    context_lock();
+    unsigned retains = c && atomic_load(&c->alive) ? c->retains : 0;
+    context_unlock();
+    return retains;
+}
+
+static void ask_contexts(void (*each)(CUcontext handle, uint32_t id, void *data), void *data)
+{
+    for (struct context *c = context_all(); c; c = c->next)
+        if (live((CUcontext)c))
+            each((CUcontext)c, (uint32_t)c->id, data);
+}
+
+static struct trace_stream describe_stream(const struct stream *s)
+{
+    return (struct trace_stream){.id = (uint32_t)s->id,
+                                 .context = (uint32_t)s->context->id,
+                                 .priority = s->priority,
+                                 .non_blocking = (s->flags & CU_STREAM_NON_BLOCKING) != 0,
+                                 .null_stream = s->legacy};
+}
+
+static bool ask_stream(CUcontext context, CUstream stream, struct trace_stream *out)
+{
+    struct context *c = live(context);
+    struct stream *s = NULL;
+    if (!c)
+        return false;
+    /* A sticky error of the context makes no stream unknown. */
+    context_stream(c, stream, &s);
+    if (!s || (context && s->context != c))
+        return false;
+    *out = describe_stream(s);
+    return true;
+}
+
+static void ask_streams(CUcontext context, void (*each)(const struct trace_stream *stream, void *data), void *data)
+{
+    struct context *c = live(context);
+    struct trace_stream found[256];
+    size_t n = 0;
+    if (!c)
+        return;
+    engine_lock();
+    for (const struct stream *s = c->streams; s && n < sizeof found / sizeof *found; s = s->next_in_context)
+        found[n++] = describe_stream(s);
+    engine_unlock();
+    while (n--)
+        each(&found[n], data);
+}
+
+static const char *ask_kernel_name(CUfunction function)
+{
+    switch (handle_of(function)) {
+    case HANDLE_FUNCTION:
+        return ((const struct function *)function)->entry->name;
+    case HANDLE_KERNEL:
+        return ((const struct kernel *)function)->entry->name;
+    default:
+        return NULL;
+    }
+}
+
+static bool ask_allocation(CUdeviceptr address, uint64_t *bytes, enum trace_memory *kind)
+{
+    struct allocation a;
+    if (!memory_lookup(address, &a))
+        return false;
+    *bytes = a.bytes;
+    *kind = trace_memory_of(address, false);
+    return true;
+}
+
+struct softgpu_trace softgpu_trace = {
+    .version = TRACE_VERSION,
+    .initialised = ask_initialised,
+    .context = ask_context,
+    .primary = ask_primary,
+    .contexts = ask_contexts,
+    .stream = ask_stream,
+    .streams = ask_streams,
+    .kernel_name = ask_kernel_name,
+    .allocation = ask_allocation,
+};

@@ -1,11 +1,14 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "softgpu/context.h"
 #include "softgpu/engine.h"
+#include "softgpu/injection.h"
 #include "softgpu/memory.h"
+#include "softgpu/procaddr.h"
 
 static atomic_bool initialised, exiting, stopping, forked;
 static pthread_once_t init_once = PTHREAD_ONCE_INIT;
@@ -36,6 +39,16 @@ static void init_device(void)
     atomic_store(&initialised, true);
 }
 
+/* cuInit as the program calls it, for a watcher that came with the injected library and did not see this call begin. */
+static CUresult init_again(unsigned int flags)
+{
+    enum procaddr_status status;
+    proc_function function = procaddr_find("cuInit", CUDA_VERSION, 0, &status);
+    CUresult (*init)(unsigned int);
+    memcpy(&init, &function, sizeof init);
+    return init(flags);
+}
+
 CUresult cuInit(unsigned int Flags)
 {
     if (atomic_load(&stopping))
@@ -44,6 +57,8 @@ CUresult cuInit(unsigned int Flags)
         return CUDA_ERROR_NOT_INITIALIZED;
     if (Flags)
         return CUDA_ERROR_INVALID_VALUE;
+    if (injection_load())
+        return init_again(Flags);
     pthread_once(&init_once, init_device);
     return init_result;
 }

@@ -114,10 +114,10 @@ void activity_reset(void)
 static CUptiResult check_kind(CUpti_ActivityKind kind)
 {
     if (kind <= CUPTI_ACTIVITY_KIND_INVALID || kind >= CUPTI_ACTIVITY_KIND_COUNT)
-        return CUPTI_ERROR_INVALID_KIND;
+        return failed(CUPTI_ERROR_INVALID_KIND);
     if (!attach_driver())
-        return CUPTI_ERROR_NOT_INITIALIZED;
-    return record_bytes[kind] ? CUPTI_SUCCESS : CUPTI_ERROR_NOT_COMPATIBLE;
+        return failed(CUPTI_ERROR_NOT_INITIALIZED);
+    return record_bytes[kind] ? CUPTI_SUCCESS : failed(CUPTI_ERROR_NOT_COMPATIBLE);
 }
 
 /* Kernels are recorded under one of two kinds. */
@@ -129,13 +129,13 @@ static bool excluded(CUpti_ActivityKind kind)
 
 static CUptiResult set_kind(CUpti_ActivityKind kind, bool value)
 {
+    if (!value && kind > CUPTI_ACTIVITY_KIND_INVALID && kind < CUPTI_ACTIVITY_KIND_COUNT && !record_bytes[kind])
+        return CUPTI_SUCCESS; /* it is off */
     CUptiResult result = check_kind(kind);
-    if (result == CUPTI_ERROR_NOT_COMPATIBLE && !value)
-        return CUPTI_SUCCESS;
     if (result != CUPTI_SUCCESS)
         return result;
     if (value && excluded(kind))
-        return CUPTI_ERROR_NOT_COMPATIBLE;
+        return failed(CUPTI_ERROR_NOT_COMPATIBLE);
     atomic_store(&on[kind], value);
     if (kind == CUPTI_ACTIVITY_KIND_DRIVER)
         set_api(TRACE_DRIVER, value);
@@ -170,7 +170,7 @@ static CUptiResult set_override(CUcontext context, CUpti_ActivityKind kind, bool
     if (result != CUPTI_SUCCESS)
         return result;
     if (!context || !attach_driver()->context(context, &handle, &id))
-        return CUPTI_ERROR_INVALID_CONTEXT;
+        return failed(CUPTI_ERROR_INVALID_CONTEXT);
     pthread_mutex_lock(&lock);
     unsigned i = 0, n = atomic_load(&override_count);
     while (i < n && (overrides[i].context != id || overrides[i].kind != kind))
@@ -181,7 +181,7 @@ static CUptiResult set_override(CUcontext context, CUpti_ActivityKind kind, bool
             atomic_store(&override_count, n + 1);
     }
     pthread_mutex_unlock(&lock);
-    return i < OVERRIDES ? attach_update() : CUPTI_ERROR_OUT_OF_MEMORY;
+    return i < OVERRIDES ? attach_update() : failed(CUPTI_ERROR_OUT_OF_MEMORY);
 }
 
 CUptiResult cuptiActivityEnableContext(CUcontext context, CUpti_ActivityKind kind)
@@ -197,7 +197,7 @@ CUptiResult cuptiActivityDisableContext(CUcontext context, CUpti_ActivityKind ki
 static CUptiResult set_function(enum trace_side side, uint32_t id, uint32_t size, bool value)
 {
     if (!id || id >= size)
-        return CUPTI_ERROR_INVALID_PARAMETER;
+        return failed(CUPTI_ERROR_INVALID_PARAMETER);
     atomic_store(&api_on[side][id], value);
     return attach_update();
 }
@@ -240,8 +240,8 @@ static struct attribute {
 static CUptiResult attribute(CUpti_ActivityAttribute attr, const size_t *valueSize, const void *value)
 {
     if (!valueSize || !value || (size_t)attr >= sizeof attributes / sizeof *attributes)
-        return CUPTI_ERROR_INVALID_PARAMETER;
-    return *valueSize < attributes[attr].bytes ? CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT : CUPTI_SUCCESS;
+        return failed(CUPTI_ERROR_INVALID_PARAMETER);
+    return *valueSize < attributes[attr].bytes ? failed(CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT) : CUPTI_SUCCESS;
 }
 
 CUptiResult cuptiActivityGetAttribute(CUpti_ActivityAttribute attr, size_t *valueSize, void *value)

@@ -30,7 +30,7 @@ void *attach_function(const char *name)
 CUptiResult attach_update(void)
 {
     if (!attach_driver())
-        return CUPTI_ERROR_NOT_INITIALIZED;
+        return failed(CUPTI_ERROR_NOT_INITIALIZED);
     bool wanted = callback_wanted() || activity_wanted();
     pthread_mutex_lock(&lock);
     bool watching = atomic_load(&driver->hooks) != NULL;

@@ -25,19 +25,19 @@ static unsigned returning; /* buffers on their way to the program */
 static bool worker;
 static size_t dropped;
 
-bool buffer_registered(void)
+static bool registered(void)
 {
     pthread_mutex_lock(&lock);
-    bool registered = request != NULL;
+    bool is = request != NULL;
     pthread_mutex_unlock(&lock);
-    return registered;
+    return is;
 }
 
 CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc funcBufferRequested,
                                            CUpti_BuffersCallbackCompleteFunc funcBufferCompleted)
 {
     if (!funcBufferRequested || !funcBufferCompleted)
-        return CUPTI_ERROR_INVALID_PARAMETER;
+        return failed(CUPTI_ERROR_INVALID_PARAMETER);
     pthread_mutex_lock(&lock);
     request = funcBufferRequested;
     complete = funcBufferCompleted;
@@ -186,10 +186,8 @@ void buffer_write(const void *record)
 
 /* ---- flushing and reading --------------------------------------------------------------------------------------- */
 
-CUptiResult buffer_flush(void)
+static void flush(void)
 {
-    if (!buffer_registered())
-        return CUPTI_ERROR_INVALID_OPERATION;
     pthread_mutex_lock(&lock);
     if (current && current->used)
         retire_current();
@@ -199,12 +197,11 @@ CUptiResult buffer_flush(void)
     while (returning && !self.busy)
         pthread_cond_wait(&changed, &lock);
     pthread_mutex_unlock(&lock);
-    return CUPTI_SUCCESS;
 }
 
 void buffer_reset(void)
 {
-    buffer_flush();
+    flush();
     pthread_mutex_lock(&lock);
     while (current) {
         struct buffer *b = current;
@@ -219,24 +216,27 @@ void buffer_reset(void)
 
 CUptiResult cuptiActivityFlushAll(uint32_t flag)
 {
-    return buffer_flush();
+    if (!registered())
+        return failed(CUPTI_ERROR_INVALID_OPERATION);
+    flush();
+    return CUPTI_SUCCESS;
 }
 
 CUptiResult cuptiActivityFlush(CUcontext context, uint32_t streamId, uint32_t flag)
 {
-    return buffer_flush();
+    return cuptiActivityFlushAll(flag);
 }
 
 /* A period concerns full buffers only, which go back at once here. */
 CUptiResult cuptiActivityFlushPeriod(uint32_t time)
 {
-    return attach_driver() ? CUPTI_SUCCESS : CUPTI_ERROR_NOT_INITIALIZED;
+    return attach_driver() ? CUPTI_SUCCESS : failed(CUPTI_ERROR_NOT_INITIALIZED);
 }
 
 CUptiResult cuptiActivityGetNumDroppedRecords(CUcontext context, uint32_t streamId, size_t *count)
 {
     if (!count)
-        return CUPTI_ERROR_INVALID_PARAMETER;
+        return failed(CUPTI_ERROR_INVALID_PARAMETER);
     pthread_mutex_lock(&lock);
     *count = dropped;
     dropped = 0;
@@ -247,20 +247,20 @@ CUptiResult cuptiActivityGetNumDroppedRecords(CUcontext context, uint32_t stream
 CUptiResult cuptiActivityGetNextRecord(uint8_t *buffer, size_t validBufferSizeBytes, CUpti_Activity **record)
 {
     if (!buffer || !record)
-        return CUPTI_ERROR_INVALID_PARAMETER;
+        return failed(CUPTI_ERROR_INVALID_PARAMETER);
     size_t at = 0;
     if (*record) {
         at = (size_t)((uint8_t *)*record - buffer);
         if (at >= validBufferSizeBytes || !activity_record_bytes((*record)->kind))
-            return CUPTI_ERROR_INVALID_KIND;
+            return failed(CUPTI_ERROR_INVALID_KIND);
         at += activity_record_bytes((*record)->kind);
     }
     if (at == validBufferSizeBytes)
-        return CUPTI_ERROR_MAX_LIMIT_REACHED;
+        return failed(CUPTI_ERROR_MAX_LIMIT_REACHED);
     CUpti_Activity *next = (CUpti_Activity *)(buffer + at);
     if (at + sizeof *next > validBufferSizeBytes || !activity_record_bytes(next->kind) ||
         at + activity_record_bytes(next->kind) > validBufferSizeBytes)
-        return CUPTI_ERROR_INVALID_KIND;
+        return failed(CUPTI_ERROR_INVALID_KIND);
     *record = next;
     return CUPTI_SUCCESS;
 }

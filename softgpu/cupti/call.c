@@ -54,7 +54,7 @@ uint32_t thread_id(void)
 CUptiResult cuptiSetThreadIdType(CUpti_ActivityThreadIdType type)
 {
     if ((unsigned)type >= CUPTI_ACTIVITY_THREAD_ID_TYPE_SIZE)
-        return CUPTI_ERROR_NOT_SUPPORTED;
+        return failed(CUPTI_ERROR_NOT_SUPPORTED);
     atomic_store(&thread_id_type, (int)type);
     return CUPTI_SUCCESS;
 }
@@ -62,7 +62,7 @@ CUptiResult cuptiSetThreadIdType(CUpti_ActivityThreadIdType type)
 CUptiResult cuptiGetThreadIdType(CUpti_ActivityThreadIdType *type)
 {
     if (!type)
-        return CUPTI_ERROR_INVALID_PARAMETER;
+        return failed(CUPTI_ERROR_INVALID_PARAMETER);
     *type = (CUpti_ActivityThreadIdType)atomic_load(&thread_id_type);
     return CUPTI_SUCCESS;
 }
@@ -94,13 +94,13 @@ static bool valid_kind(CUpti_ExternalCorrelationKind kind)
 CUptiResult cuptiActivityPushExternalCorrelationId(CUpti_ExternalCorrelationKind kind, uint64_t id)
 {
     if (!valid_kind(kind))
-        return CUPTI_ERROR_INVALID_PARAMETER;
+        return failed(CUPTI_ERROR_INVALID_PARAMETER);
     struct external *e = &self.external[kind];
     if (e->depth == e->capacity) {
         size_t capacity = e->capacity ? e->capacity * 2 : 16;
         uint64_t *more = realloc(e->ids, capacity * sizeof *more);
         if (!more)
-            return CUPTI_ERROR_OUT_OF_MEMORY;
+            return failed(CUPTI_ERROR_OUT_OF_MEMORY);
         e->ids = more;
         e->capacity = capacity;
         pthread_once(&key_once, make_key);
@@ -113,10 +113,10 @@ CUptiResult cuptiActivityPushExternalCorrelationId(CUpti_ExternalCorrelationKind
 CUptiResult cuptiActivityPopExternalCorrelationId(CUpti_ExternalCorrelationKind kind, uint64_t *lastId)
 {
     if (!valid_kind(kind))
-        return CUPTI_ERROR_INVALID_PARAMETER;
+        return failed(CUPTI_ERROR_INVALID_PARAMETER);
     struct external *e = &self.external[kind];
     if (!e->depth)
-        return CUPTI_ERROR_QUEUE_EMPTY;
+        return failed(CUPTI_ERROR_QUEUE_EMPTY);
     e->depth--;
     if (lastId)
         *lastId = e->ids[e->depth];

@@ -64,7 +64,7 @@ CUptiResult cuptiSupportedDomains(size_t *domainCount, CUpti_DomainTable *domain
                                              CUPTI_CB_DOMAIN_RESOURCE,   CUPTI_CB_DOMAIN_SYNCHRONIZE,
                                              CUPTI_CB_DOMAIN_NVTX,       CUPTI_CB_DOMAIN_STATE};
     if (!domainCount || !domainTable)
-        return CUPTI_ERROR_INVALID_PARAMETER;
+        return failed(CUPTI_ERROR_INVALID_PARAMETER);
     *domainCount = sizeof domains / sizeof *domains;
     *domainTable = domains;
     return CUPTI_SUCCESS;
@@ -92,15 +92,15 @@ CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle *out, CUpti_CallbackFunc ca
                               CUpti_SubscriberParams *pParams)
 {
     if (!out || (pParams && pParams->structSize < CUpti_SubscriberParams_STRUCT_SIZE))
-        return CUPTI_ERROR_INVALID_PARAMETER;
+        return failed(CUPTI_ERROR_INVALID_PARAMETER);
     if (!attach_driver())
-        return CUPTI_ERROR_NOT_INITIALIZED;
+        return failed(CUPTI_ERROR_NOT_INITIALIZED);
     pthread_mutex_lock(&lock);
     CUpti_SubscriberHandle s = atomic_load(&subscriber);
     if (s) {
         tell_old_name(pParams, s->name);
         pthread_mutex_unlock(&lock);
-        return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+        return failed(CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED);
     }
     s = calloc(1, sizeof *s);
     if (s) {
@@ -113,7 +113,7 @@ CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle *out, CUpti_CallbackFunc ca
         atomic_store(&subscriber, s);
     }
     pthread_mutex_unlock(&lock);
-    return s ? attach_update() : CUPTI_ERROR_OUT_OF_MEMORY;
+    return s ? attach_update() : failed(CUPTI_ERROR_OUT_OF_MEMORY);
 }
 
 CUptiResult cuptiSubscribe(CUpti_SubscriberHandle *out, CUpti_CallbackFunc callback, void *userdata)
@@ -124,13 +124,13 @@ CUptiResult cuptiSubscribe(CUpti_SubscriberHandle *out, CUpti_CallbackFunc callb
 CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle handle)
 {
     if (!handle)
-        return CUPTI_ERROR_INVALID_PARAMETER;
+        return failed(CUPTI_ERROR_INVALID_PARAMETER);
     pthread_mutex_lock(&lock);
     bool ok = handle == atomic_load(&subscriber);
     if (ok)
         callback_reset();
     pthread_mutex_unlock(&lock);
-    return ok ? attach_update() : CUPTI_ERROR_INVALID_PARAMETER;
+    return ok ? attach_update() : failed(CUPTI_ERROR_INVALID_PARAMETER);
 }
 
 static bool valid(CUpti_SubscriberHandle handle, CUpti_CallbackDomain domain)
@@ -143,7 +143,7 @@ CUptiResult cuptiGetCallbackState(uint32_t *enable, CUpti_SubscriberHandle handl
                                   CUpti_CallbackId cbid)
 {
     if (!enable || !valid(handle, domain) || !cbid || cbid >= domain_sizes[domain])
-        return CUPTI_ERROR_INVALID_PARAMETER;
+        return failed(CUPTI_ERROR_INVALID_PARAMETER);
     *enable = callback_on(domain, cbid);
     return CUPTI_SUCCESS;
 }
@@ -152,7 +152,7 @@ CUptiResult cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle handle, 
                                 CUpti_CallbackId cbid)
 {
     if (!valid(handle, domain) || !cbid || cbid >= domain_sizes[domain])
-        return CUPTI_ERROR_INVALID_PARAMETER;
+        return failed(CUPTI_ERROR_INVALID_PARAMETER);
     atomic_store_explicit(&enabled[domain][cbid], enable != 0, memory_order_relaxed);
     return CUPTI_SUCCESS;
 }
@@ -160,7 +160,7 @@ CUptiResult cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle handle, 
 CUptiResult cuptiEnableDomain(uint32_t enable, CUpti_SubscriberHandle handle, CUpti_CallbackDomain domain)
 {
     if (!valid(handle, domain))
-        return CUPTI_ERROR_INVALID_PARAMETER;
+        return failed(CUPTI_ERROR_INVALID_PARAMETER);
     for (uint32_t i = 1; i < domain_sizes[domain]; i++)
         atomic_store_explicit(&enabled[domain][i], enable != 0, memory_order_relaxed);
     return CUPTI_SUCCESS;
@@ -177,7 +177,7 @@ CUptiResult cuptiEnableAllDomains(uint32_t enable, CUpti_SubscriberHandle handle
 CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, uint32_t cbid, const char **name)
 {
     if (!name)
-        return CUPTI_ERROR_INVALID_PARAMETER;
+        return failed(CUPTI_ERROR_INVALID_PARAMETER);
     *name = names_of(domain, cbid);
-    return *name ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_PARAMETER;
+    return *name ? CUPTI_SUCCESS : failed(CUPTI_ERROR_INVALID_PARAMETER);
 }

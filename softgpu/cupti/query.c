@@ -6,7 +6,7 @@
 CUptiResult cuptiGetTimestamp(uint64_t *timestamp)
 {
     if (!timestamp)
-        return CUPTI_ERROR_INVALID_PARAMETER;
+        return failed(CUPTI_ERROR_INVALID_PARAMETER);
     *timestamp = call_now();
     return CUPTI_SUCCESS;
 }
@@ -14,7 +14,7 @@ CUptiResult cuptiGetTimestamp(uint64_t *timestamp)
 CUptiResult cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc funcTimestamp)
 {
     if (!funcTimestamp)
-        return CUPTI_ERROR_INVALID_PARAMETER;
+        return failed(CUPTI_ERROR_INVALID_PARAMETER);
     call_set_clock(funcTimestamp);
     return CUPTI_SUCCESS;
 }
@@ -22,7 +22,7 @@ CUptiResult cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc f
 CUptiResult cuptiGetVersion(uint32_t *version)
 {
     if (!version)
-        return CUPTI_ERROR_INVALID_PARAMETER;
+        return failed(CUPTI_ERROR_INVALID_PARAMETER);
     *version = CUPTI_API_VERSION;
     return CUPTI_SUCCESS;
 }
@@ -37,13 +37,13 @@ CUptiResult cuptiGetResultString(CUptiResult result, const char **str)
 #include "softgpu/cupti_results.h"
     };
     if (!str)
-        return CUPTI_ERROR_INVALID_PARAMETER;
+        return failed(CUPTI_ERROR_INVALID_PARAMETER);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].result == result) {
             *str = rows[i].text;
             return CUPTI_SUCCESS;
         }
-    return CUPTI_ERROR_INVALID_PARAMETER;
+    return failed(CUPTI_ERROR_INVALID_PARAMETER);
 }
 
 CUptiResult cuptiGetErrorMessage(CUptiResult result, const char **str)
@@ -51,22 +51,23 @@ CUptiResult cuptiGetErrorMessage(CUptiResult result, const char **str)
     return cuptiGetResultString(result, str);
 }
 
-/* Every function reports its own errors. */
 CUptiResult cuptiGetLastError(void)
 {
-    return CUPTI_SUCCESS;
+    CUptiResult error = self.error;
+    self.error = CUPTI_SUCCESS;
+    return error;
 }
 
 CUptiResult cuptiGetContextId(CUcontext context, uint32_t *contextId)
 {
     CUcontext handle;
     if (!contextId)
-        return CUPTI_ERROR_INVALID_PARAMETER;
+        return failed(CUPTI_ERROR_INVALID_PARAMETER);
     if (!attach_driver())
-        return CUPTI_ERROR_NOT_INITIALIZED;
+        return failed(CUPTI_ERROR_NOT_INITIALIZED);
     uint32_t id;
     if (!context || !attach_driver()->context(context, &handle, &id))
-        return CUPTI_ERROR_INVALID_CONTEXT;
+        return failed(CUPTI_ERROR_INVALID_CONTEXT);
     *contextId = id;
     return CUPTI_SUCCESS;
 }
@@ -76,11 +77,11 @@ CUptiResult cuptiGetDeviceId(CUcontext context, uint32_t *deviceId)
     CUcontext handle;
     uint32_t id;
     if (!deviceId)
-        return CUPTI_ERROR_INVALID_PARAMETER;
+        return failed(CUPTI_ERROR_INVALID_PARAMETER);
     if (!attach_driver())
-        return CUPTI_ERROR_NOT_INITIALIZED;
+        return failed(CUPTI_ERROR_NOT_INITIALIZED);
     if (!attach_driver()->context(context, &handle, &id))
-        return CUPTI_ERROR_INVALID_DEVICE;
+        return failed(CUPTI_ERROR_INVALID_DEVICE);
     *deviceId = 0; /* the one there is */
     return CUPTI_SUCCESS;
 }
@@ -89,13 +90,13 @@ CUptiResult cuptiGetStreamIdEx(CUcontext context, CUstream stream, uint8_t perTh
 {
     struct trace_stream found;
     if (!streamId)
-        return CUPTI_ERROR_INVALID_PARAMETER;
+        return failed(CUPTI_ERROR_INVALID_PARAMETER);
     if (!attach_driver())
-        return CUPTI_ERROR_NOT_INITIALIZED;
+        return failed(CUPTI_ERROR_NOT_INITIALIZED);
     if (!stream && perThreadStream)
         stream = CU_STREAM_PER_THREAD;
     if (!attach_driver()->stream(context, stream, &found))
-        return CUPTI_ERROR_INVALID_STREAM;
+        return failed(CUPTI_ERROR_INVALID_STREAM);
     *streamId = found.id;
     return CUPTI_SUCCESS;
 }
@@ -108,18 +109,18 @@ CUptiResult cuptiGetStreamId(CUcontext context, CUstream stream, uint32_t *strea
 CUptiResult cuptiDeviceSupported(CUdevice dev, int *support)
 {
     if (!support)
-        return CUPTI_ERROR_INVALID_PARAMETER;
+        return failed(CUPTI_ERROR_INVALID_PARAMETER);
     if (!attach_driver())
-        return CUPTI_ERROR_NOT_INITIALIZED;
+        return failed(CUPTI_ERROR_NOT_INITIALIZED);
     *support = dev == 0;
-    return dev == 0 ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_DEVICE;
+    return dev == 0 ? CUPTI_SUCCESS : failed(CUPTI_ERROR_INVALID_DEVICE);
 }
 
 /* What the toolkit of these headers supports: 7.5 and later. */
 CUptiResult cuptiComputeCapabilitySupported(int major, int minor, int *support)
 {
     if (!support)
-        return CUPTI_ERROR_INVALID_PARAMETER;
+        return failed(CUPTI_ERROR_INVALID_PARAMETER);
     *support = major > 7 || (major == 7 && minor >= 5);
     return CUPTI_SUCCESS;
 }
@@ -127,9 +128,9 @@ CUptiResult cuptiComputeCapabilitySupported(int major, int minor, int *support)
 CUptiResult cuptiDeviceVirtualizationMode(CUdevice dev, CUpti_DeviceVirtualizationMode *mode)
 {
     if (!mode)
-        return CUPTI_ERROR_INVALID_PARAMETER;
+        return failed(CUPTI_ERROR_INVALID_PARAMETER);
     *mode = CUPTI_DEVICE_VIRTUALIZATION_MODE_NONE;
-    return dev == 0 ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_DEVICE;
+    return dev == 0 ? CUPTI_SUCCESS : failed(CUPTI_ERROR_INVALID_DEVICE);
 }
 
 /* Leaves the process: what was recorded is given back first. */
@@ -166,7 +167,7 @@ int cupti_unsupported(const char *name)
     void (*note)(const char *) = NULL;
     *(void **)&note = attach_function("softgpu_operator_note");
     if (!note)
-        return CUPTI_ERROR_NOT_INITIALIZED;
+        return failed(CUPTI_ERROR_NOT_INITIALIZED);
     note(name);
-    return CUPTI_ERROR_NOT_SUPPORTED;
+    return failed(CUPTI_ERROR_NOT_SUPPORTED);
 }

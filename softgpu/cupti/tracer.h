@@ -43,9 +43,17 @@ struct thread {
     uint32_t correlation; /* of the outermost call */
     bool peer;            /* that call copies between devices by name */
     bool told;            /* external ids of this correlation were written */
+    CUptiResult error;    /* last one */
     struct external external[CUPTI_EXTERNAL_CORRELATION_KIND_SIZE];
 };
 extern _Thread_local struct thread self;
+
+/* Notes the thread's last error, and returns it. */
+static inline CUptiResult failed(CUptiResult error)
+{
+    self.error = error;
+    return error;
+}
 
 uint32_t thread_id(void); /* as cuptiSetThreadIdType asked */
 void external_write(uint32_t correlation);
@@ -102,8 +110,6 @@ void activity_reset(void);
 /* ---- buffer.c --------------------------------------------------------------------------------------------------- */
 
 void buffer_write(const void *record); /* of the size of its kind */
-bool buffer_registered(void);
-CUptiResult buffer_flush(void);
 void buffer_reset(void);
 
 /* ---- intern.c --------------------------------------------------------------------------------------------------- */

@@ -66,3 +66,4 @@ $(B)/programs/plain: $(B)/programs/obj/plain/plain.o
 -include $(shell find $(B)/programs/obj -name '*.d' 2>/dev/null)
 
 -include tests/programs/blas/build.mk
+-include tests/programs/profile/build.mk

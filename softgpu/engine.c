@@ -133,7 +133,7 @@ static void run_head(struct stream *s)
     bool run = op->run && (op->always || !context_error(s->context));
     engine_unlock();
     if (run)
-        trace_run(op);
+        trace_run(op, s);
     op->finished_ns = state_now_ns();
     engine_lock();
     s->head = op->next;

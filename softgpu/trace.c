@@ -14,14 +14,13 @@ void trace_tag(struct op *op)
     }
 }
 
-void trace_run(struct op *op)
+void trace_run(struct op *op, const struct stream *s)
 {
     const struct trace_hooks *hooks = trace_hooks();
     if (!hooks || !op->tag || !op->describe) {
         op->run(op);
         return;
     }
-    const struct stream *s = op->stream;
     struct trace_work work = {.tag = op->tag,
                               .queued = op->queued_ns,
                               .context = (uint32_t)s->context->id,

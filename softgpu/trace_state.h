@@ -12,8 +12,10 @@ static inline const struct trace_hooks *trace_hooks(void)
 }
 
 struct op;
+struct stream;
 void trace_tag(struct op *op); /* of an operation that was just made */
-void trace_run(struct op *op); /* runs it, watched if it is to be */
+/* Runs it, watched if it is to be, as work of a stream; also an operation that is part of another one. */
+void trace_run(struct op *op, const struct stream *stream);
 enum trace_memory trace_memory_of(uint64_t address, bool device_side);
 
 #endif

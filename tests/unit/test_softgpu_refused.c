@@ -10,6 +10,10 @@
 #include <cublas_v2.h>
 #include <cuda.h>
 #include <cuda_runtime_api.h>
+#if __has_include(<cupti.h>)
+#include <cupti.h>
+#define WITH_CUPTI 1
+#endif
 
 static const struct refused {
     const char *name;
@@ -17,19 +21,30 @@ static const struct refused {
 } all[] = {
 #define REFUSED(name, error, reason) {#name, error},
 #include "softgpu/refused.def"
+#ifdef WITH_CUPTI
+#include "softgpu/cupti/refused.def"
+#endif
 #undef REFUSED
 };
 
 static void test_every_row(void **state)
 {
-    void *libraries[] = {dlopen("libcuda.so.1", RTLD_NOW), dlopen("libcudart.so.13", RTLD_NOW),
-                         dlopen("libcublas.so.13", RTLD_NOW), dlopen("libcublasLt.so.13", RTLD_NOW)};
+    static const char *const names[] = {
+        "libcuda.so.1",   "libcudart.so.13", "libcublas.so.13", "libcublasLt.so.13",
+#ifdef WITH_CUPTI
+        "libcupti.so.13",
+#endif
+    };
+    enum { LIBRARIES = sizeof names / sizeof *names };
+    void *libraries[LIBRARIES];
+    for (size_t k = 0; k < LIBRARIES; k++) {
+        libraries[k] = dlopen(names[k], RTLD_NOW);
+        assert_non_null(libraries[k]);
+    }
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         int (*function)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t) = NULL;
-        for (size_t k = 0; k < 4 && !function; k++) {
-            assert_non_null(libraries[k]);
+        for (size_t k = 0; k < LIBRARIES && !function; k++)
             *(void **)&function = dlsym(libraries[k], all[i].name);
-        }
         if (!function)
             fail_msg("%s is not exported", all[i].name);
         int error = function(0, 0, 0, 0, 0, 0);

@@ -390,18 +390,10 @@ int cmd_counts(const struct options *options)
     struct selection selection;
     struct counting c = {0};
     struct diag diag;
-    if (options->argument_count != 1)
-        return command_usage("counts wants one capture (ops-debug counts --help)");
-    enum status status = selection_start(options, &selection, &diag);
-    if (status)
-        return command_fail(status, &diag);
-    status = session_open(options->arguments[0], &s, &diag);
-    if (status) {
-        selection_end(&selection);
-        return command_fail(status, &diag);
-    }
-    int code = EXIT_NOTHING;
-    status = count_all(&s, &selection, options, &c, &diag);
+    int code = command_open("counts", options, &s, &selection);
+    if (code)
+        return code;
+    enum status status = count_all(&s, &selection, options, &c, &diag);
     if (status)
         code = command_fail(status, &diag);
     else if (!options->json)

@@ -105,18 +105,9 @@ int cmd_list(const struct options *options)
 {
     struct session s;
     struct selection selection;
-    struct diag diag;
-    if (options->argument_count != 1)
-        return command_usage("list wants one capture (ops-debug list --help)");
-    enum status status = selection_start(options, &selection, &diag);
-    if (status)
-        return command_fail(status, &diag);
-    status = session_open(options->arguments[0], &s, &diag);
-    if (status) {
-        selection_end(&selection);
-        return command_fail(status, &diag);
-    }
-    int code = EXIT_NOTHING;
+    int code = command_open("list", options, &s, &selection);
+    if (code)
+        return code;
     if (!options->json)
         list_text(&s, &selection, options->verbose);
     else if (!list_json(&s, &selection))

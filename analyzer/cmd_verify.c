@@ -39,18 +39,10 @@ int cmd_verify(const struct options *options)
     struct session s;
     struct selection selection;
     struct diag diag;
-    if (options->argument_count != 1)
-        return command_usage("verify wants one capture (ops-debug verify --help)");
-    enum status status = selection_start(options, &selection, &diag);
-    if (status)
-        return command_fail(status, &diag);
-    status = session_open(options->arguments[0], &s, &diag);
-    if (status) {
-        selection_end(&selection);
-        return command_fail(status, &diag);
-    }
-    int code;
-    status = judge(&s, options, &selection, &diag);
+    int code = command_open("verify", options, &s, &selection);
+    if (code)
+        return code;
+    enum status status = judge(&s, options, &selection, &diag);
     if (status) {
         code = command_fail(status, &diag);
     } else {

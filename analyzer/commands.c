@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyzer/selection.h"
+#include "analyzer/session.h"
+
 const struct command commands[] = {
 #define COMMAND(name, arguments, help) {#name, arguments, help, cmd_##name},
 #include "analyzer/commands.def"
@@ -49,4 +52,19 @@ int command_usage(const char *format, ...)
     fputc('\n', stderr);
     va_end(args);
     return EXIT_BAD_INPUT;
+}
+
+int command_open(const char *command, const struct options *options, struct session *session,
+                 struct selection *selection)
+{
+    struct diag diag;
+    if (options->argument_count != 1)
+        return command_usage("%s wants one capture (ops-debug %s --help)", command, command);
+    enum status status = selection_start(options, selection, &diag);
+    if (status)
+        return command_fail(status, &diag);
+    status = session_open(options->arguments[0], session, &diag);
+    if (status)
+        selection_end(selection);
+    return status ? command_fail(status, &diag) : EXIT_NOTHING;
 }

@@ -26,4 +26,11 @@ void command_print_help(const struct command *command);
 int command_fail(enum status status, const struct diag *diag);
 int command_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+struct session;
+struct selection;
+/* What a command about the chosen launches of one capture begins with: opens both, to be ended by the caller. Another
+ * result than EXIT_NOTHING: it has said why, and nothing is open. */
+int command_open(const char *command, const struct options *options, struct session *session,
+                 struct selection *selection);
+
 #endif

@@ -148,6 +148,12 @@ static const struct {
     [PRECISION_F64] = {BOUND_F64, FLOOR_F64},    [PRECISION_ROUGH64] = {BOUND_ROUGH64, FLOOR_ROUGH64},
 };
 
+/* fmax(), which gcc makes a call of. */
+static inline double most(double a, double b)
+{
+    return a >= b || b != b ? a : b;
+}
+
 /* Equal infinities, and NaN against NaN, are no error; any other pair with one of them is an infinite one. */
 static double absolute_error(double actual, struct dd wide)
 {
@@ -165,7 +171,7 @@ static struct dd wide_of(const struct operand_value *o)
 /* Against the larger of both, so that a result that should be zero, or is, has error 1 and not infinity. */
 static double relative_error(double actual, struct dd wide, enum precision p)
 {
-    double e = absolute_error(actual, wide), size = fmax(fabs(actual), fabs(wide.high));
+    double e = absolute_error(actual, wide), size = most(fabs(actual), fabs(wide.high));
     double least = precisions[p].floor / precisions[p].bound;
     if (e == 0 || e == INFINITY)
         return e;
@@ -177,13 +183,13 @@ static double relative_error(double actual, struct dd wide, enum precision p)
 static void contributions(const struct judgement *j, double out[4])
 {
     const struct operand_value *o = j->operands;
-    double size = fmax(fabs(j->actual), fabs(j->wide.high));
+    double size = most(fabs(j->actual), fabs(j->wide.high));
     for (unsigned i = 0; i < j->count; i++) {
         double e = absolute_error(o[i].actual, wide_of(&o[i]));
         if (j->how == HOW_PRODUCT)
             e = relative_error(o[i].actual, wide_of(&o[i]), j->precision) * size;
         else if (j->how == HOW_FMA && i < 2)
-            e *= fmax(fabs(o[1 - i].wide), fabs(o[1 - i].actual));
+            e *= most(fabs(o[1 - i].wide), fabs(o[1 - i].actual));
         out[i] = e >= 0 ? e : INFINITY; /* 0 * inf */
     }
     if (j->how == HOW_ONE) /* in units of the result, so that its own rounding compares */
@@ -200,7 +206,7 @@ static uint32_t blame(const struct judgement *j, uint32_t line, uint32_t otherwi
     uint32_t origin = 0;
     contributions(j, part);
     for (unsigned i = 0; i < j->count; i++) {
-        largest = fmax(largest, part[i]);
+        largest = most(largest, part[i]);
         if (j->operands[i].origin && part[i] > best) {
             best = part[i];
             origin = j->operands[i].origin;
@@ -239,7 +245,7 @@ uint32_t shadow_judge(struct worker *w, struct block *b, struct thread *t, const
     if (out <= precisions[j->precision].bound)
         return 0;
     for (unsigned i = 0; i < j->count; i++)
-        in_error = fmax(in_error, relative_error(j->operands[i].actual, wide_of(&j->operands[i]), j->precision));
+        in_error = most(in_error, relative_error(j->operands[i].actual, wide_of(&j->operands[i]), j->precision));
     /* At one stroke, or as the last step of a slow growth that takes the error over the bound. */
     if (out > 8 * in_error || in_error <= precisions[j->precision].bound) {
         shadow_note(w, b, t, line, PTX_NUMBER_AMPLIFIED, j, in_error, out);

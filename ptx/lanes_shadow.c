@@ -65,14 +65,18 @@ void lane_number_tighten(const struct lanes *L, uint32_t unit)
     uint32_t summary = 0, tags = 0, memory = 0;
     if (!n->summary[unit])
         return;
-    for (uint32_t m = L->live; m; m &= m - 1) {
-        uint32_t lane = (uint32_t)__builtin_ctz(m), word = v->word[lane];
-        summary |= HAS((word & WORD_KIND) >> 24) | HAS_FLAGS(word >> WORD_SHIFT);
-        tags |= word & WORD_TAG;
-        memory |= (v->origin[lane] == ORIGIN_MEMORY) ? 1u << lane : 0;
+    for (uint32_t i = 0; i < WARP; i++) {
+        const uint32_t live = -(L->live >> i & 1);
+        tags |= v->word[i] & WORD_TAG & live;
+        memory |= (uint32_t)(v->origin[i] == ORIGIN_MEMORY) << i;
     }
-    n->summary[unit] = tags ? summary : 0;
-    n->memory[unit] = memory;
+    n->memory[unit] = memory & L->live;
+    n->summary[unit] = 0;
+    for (uint32_t m = tags ? L->live : 0; m; m &= m - 1) {
+        const uint32_t word = v->word[__builtin_ctz(m)];
+        summary |= HAS((word & WORD_KIND) >> 24) | HAS_FLAGS(word >> WORD_SHIFT);
+    }
+    n->summary[unit] = summary;
 }
 
 void lane_number_clear(struct lanes *L, uint32_t unit, bool partial)
@@ -86,8 +90,14 @@ void lane_number_clear(struct lanes *L, uint32_t unit, bool partial)
         n->memory[unit] &= ~L->mask;
         return;
     }
-    for (uint32_t m = L->mask; m; m &= m - 1)
-        lane_number_set(n, unit, (uint32_t)__builtin_ctz(m), &NUMBER_PLAIN, NULL);
+    struct lane_number *v = &n->of[unit][0];
+    for (uint32_t m = L->mask; m; m &= m - 1) {
+        const uint32_t lane = (uint32_t)__builtin_ctz(m);
+        v->wide[lane] = 0;
+        v->origin[lane] = ORIGIN_COMPUTED;
+        v->word[lane] = 0;
+    }
+    n->summary[unit] |= HAS(PTX_SHADOW_NONE);
     lane_number_tighten(L, unit);
 }
 

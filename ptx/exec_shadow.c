@@ -155,7 +155,7 @@ static inline double most(double a, double b)
 }
 
 /* Equal infinities, and NaN against NaN, are no error; any other pair with one of them is an infinite one. */
-static double absolute_error(double actual, struct dd wide)
+static inline double absolute_error(double actual, struct dd wide)
 {
     if ((actual == wide.high && wide.low == 0) || (actual != actual && wide.high != wide.high))
         return 0;
@@ -169,7 +169,7 @@ static struct dd wide_of(const struct operand_value *o)
 }
 
 /* Against the larger of both, so that a result that should be zero, or is, has error 1 and not infinity. */
-static double relative_error(double actual, struct dd wide, enum precision p)
+static inline double relative_error(double actual, struct dd wide, enum precision p)
 {
     double e = absolute_error(actual, wide), size = most(fabs(actual), fabs(wide.high));
     double least = precisions[p].floor / precisions[p].bound;
@@ -179,15 +179,15 @@ static double relative_error(double actual, struct dd wide, enum precision p)
 }
 
 /* How much of the result's error an operand's error makes up, in units that only compare with each other; the last one
- * is the operation's own rounding. */
-static void contributions(const struct judgement *j, double out[4])
+ * is the operation's own rounding. `relative`: errors of the operands. */
+static void contributions(const struct judgement *j, const double relative[3], double out[4])
 {
     const struct operand_value *o = j->operands;
     double size = most(fabs(j->actual), fabs(j->wide.high));
     for (unsigned i = 0; i < j->count; i++) {
         double e = absolute_error(o[i].actual, wide_of(&o[i]));
         if (j->how == HOW_PRODUCT)
-            e = relative_error(o[i].actual, wide_of(&o[i]), j->precision) * size;
+            e = relative[i] * size;
         else if (j->how == HOW_FMA && i < 2)
             e *= most(fabs(o[1 - i].wide), fabs(o[1 - i].actual));
         out[i] = e >= 0 ? e : INFINITY; /* 0 * inf */
@@ -200,11 +200,11 @@ static void contributions(const struct judgement *j, double out[4])
 /* The place behind the operand that brings the error in, when one is known: what was bad before is not this
  * instruction's doing, even where it makes the error larger relative to the result. Else `otherwise`, or the
  * instruction itself when its own rounding dominates. */
-static uint32_t blame(const struct judgement *j, uint32_t line, uint32_t otherwise)
+static uint32_t blame(const struct judgement *j, const double relative[3], uint32_t line, uint32_t otherwise)
 {
     double part[4] = {0}, largest = 0, best = -1;
     uint32_t origin = 0;
-    contributions(j, part);
+    contributions(j, relative, part);
     for (unsigned i = 0; i < j->count; i++) {
         largest = most(largest, part[i]);
         if (j->operands[i].origin && part[i] > best) {
@@ -244,14 +244,17 @@ uint32_t shadow_judge(struct worker *w, struct block *b, struct thread *t, const
     double out = relative_error(j->actual, j->wide, j->precision), in_error = 0;
     if (out <= precisions[j->precision].bound)
         return 0;
-    for (unsigned i = 0; i < j->count; i++)
-        in_error = most(in_error, relative_error(j->operands[i].actual, wide_of(&j->operands[i]), j->precision));
+    double relative[3] = {0};
+    for (unsigned i = 0; i < j->count; i++) {
+        relative[i] = relative_error(j->operands[i].actual, wide_of(&j->operands[i]), j->precision);
+        in_error = most(in_error, relative[i]);
+    }
     /* At one stroke, or as the last step of a slow growth that takes the error over the bound. */
     if (out > 8 * in_error || in_error <= precisions[j->precision].bound) {
         shadow_note(w, b, t, line, PTX_NUMBER_AMPLIFIED, j, in_error, out);
-        return blame(j, line, line);
+        return blame(j, relative, line, line);
     }
-    return blame(j, line, 0);
+    return blame(j, relative, line, 0);
 }
 
 /* ---- operands that are not plainly of their type ---- */

@@ -142,6 +142,7 @@ struct lanes {
     uint32_t live_seen;    /* when lanes that wait for others were last asked */
     bool started, done;
     bool threads; /* goes on in threads */
+    bool taints;  /* shadow mode: some thread's `taint` may not be 0 */
     bool alone;   /* no other group can run: activemask answers */
     struct lane_file *registers;
     struct group groups[WARP]; /* those that do not run, by ascending pc */

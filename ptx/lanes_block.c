@@ -155,6 +155,7 @@ bool lanes_block_create(struct block *b)
         L->first = i * WARP;
         L->lanes = b->thread_count - L->first < WARP ? b->thread_count - L->first : WARP;
         L->fold = row_fold(dim);
+        L->taints = true; /* as far as is known */
     }
     for (uint32_t i = 0; i < b->thread_count; i++) {
         struct thread *t = &b->threads[i];

@@ -7,10 +7,11 @@
  * started once per block.
  *
  * Only what cannot fault, wait or part the lanes is done here; at the first other instruction the warps go on one by
- * one, and find their registers in lanes_start(). Jumps back are such: loops run in the warps. */
+ * one, and find their registers in lanes_start(). Jumps back are such: loops run in the warps. In shadow mode only what leaves registers
+ * without shadows is done here. */
 #include <stdlib.h>
 #include <string.h>
-#include "ptx/lanes.h"
+#include "ptx/lanes_shadow.h"
 
 #if defined(LANES_HERE) && !defined(__clang__)
 #pragma GCC target("avx2,bmi,bmi2,popcnt") /* nothing here runs where the handlers cannot */
@@ -256,7 +257,7 @@ static bool attach(struct block *b)
 
 static bool one(struct lanes *L, const struct insn *in)
 {
-    return L->worker->launch->lane_handlers[0][in->op](L, in) == in + 1;
+    return L->worker->launch->lane_plain[0][in->op](L, in) == in + 1;
 }
 
 /* Sources that are not vectors are each warp's own while its turn lasts. */
@@ -475,9 +476,12 @@ bool lanes_convoy_create(struct block *b)
 {
     const struct launch *l = b->worker->launch;
     const struct lane_code *lc = l->lane_code;
-    if (l->checked || l->guard || l->shadow || l->rounding || l->counting || b->warp_count < 2 ||
+    if (l->checked || l->guard || l->rounding || l->counting || b->warp_count < 2 ||
         b->thread_count % WARP || lc->frames || l->entry->local_bytes)
         return true;
+    for (uint32_t i = 0; l->shadow && i < l->entry->fill_count; i++)
+        if (shadow_names_place(l->entry->fills[i].kind)) /* its register has flags from the start */
+            return true;
     struct convoy *v = b->convoy = aligned_alloc(64, (sizeof *v + 63) & ~(size_t)63);
     if (!v)
         return false;
@@ -545,9 +549,32 @@ static bool jump(struct block *b, const struct insn *in, uint32_t *next)
     return true;
 }
 
+/* Results with shadows, or that know that they were loaded. */
+static const bool has_shadow[LANE_OP_COUNT] = {
+#define LOAD(id, space, type)                             [OP_##id] = true,
+#define STORE(id, space, type)                            [OP_##id] = true,
+#include "ptx/microops.def"
+#define FLOAT1(id, how, D, A, expression)                 [OP_##id] = true,
+#define FLOAT2(id, how, T, expression)                    [OP_##id] = true,
+#define FLOAT3(id, how, T, expression)                    [OP_##id] = true,
+#define WIDE1(id, D, expression)                          [OP_##id] = true,
+#define WIDE2(id, how, expression)                        [OP_##id] = true,
+#define WIDE3(id, how, expression)                        [OP_##id] = true,
+#define WHOLE(id, expression)                             [OP_##id] = true,
+#define NARROW(id, T, value)                              [OP_##id] = true,
+#define PICK1(id, T, expression)                          [OP_##id] = true,
+#define PICK2(id, T, first, expression)                   [OP_##id] = true,
+#define ROUND(id, T)                                      [OP_##id] = true,
+#define HALF(id, id_x2, operands, how, expression)        [OP_##id] = true, [OP_##id_x2] = true,
+#define HALF_PICK(id, id_x2, operands, first, expression) [OP_##id] = true, [OP_##id_x2] = true,
+#include "ptx/shadow.def"
+};
+
 /* False: the warps are to do it. */
 static bool step(struct block *b, const struct insn *in, uint32_t *next)
 {
+    if (b->worker->launch->shadow && has_shadow[in->op])
+        return false;
     switch (in->op) {
     case OP_LD_GLOBAL_B32:
         return load(b, in, 4);

@@ -119,6 +119,7 @@ bool lane_numbers_frames(struct lanes *L)
 void lane_number_lend(struct lanes *L, const struct operands *o, uint32_t lane)
 {
     struct thread *t = &L->block->threads[L->first + lane];
+    L->taints = true;
     for (uint32_t i = 0; i < o->read_count; i++) {
         uint32_t slot = o->reads[i];
         lane_number_get(L->numbers, L->lc->unit[slot], lane, &t->numbers[slot], &t->pairs[slot]);
@@ -167,12 +168,14 @@ void lane_numbers_branch(struct lanes *L, uint32_t unit)
         unsigned taint = L->numbers->of[unit][0].word[lane] >> WORD_SHIFT & FLAGS_CONTROL;
         L->block->threads[L->first + lane].taint |= (uint8_t)taint;
         L->numbers->tainted |= taint != 0;
+        L->taints |= taint != 0;
     }
 }
 
 void lane_numbers_to_thread(struct lanes *L, uint32_t lane)
 {
     struct thread *t = &L->block->threads[L->first + lane];
+    L->taints = true;
     for (uint32_t slot = 0; slot < L->code->slot_count; slot++)
         if (L->lc->unit[slot] != NO_UNIT && L->lc->written[slot])
             lane_number_get(L->numbers, L->lc->unit[slot], lane, &t->numbers[slot], &t->pairs[slot]);
@@ -181,7 +184,7 @@ void lane_numbers_to_thread(struct lanes *L, uint32_t lane)
 uint64_t lane_numbers_tainted_threads(const struct lanes *L)
 {
     uint64_t count = 0;
-    for (uint32_t i = 0; i < L->lanes; i++)
+    for (uint32_t i = 0; L->taints && i < L->lanes; i++)
         count += L->block->threads[L->first + i].taint != 0;
     return count;
 }
@@ -227,8 +230,9 @@ void lane_numbers_start(struct lanes *L)
     memset(n->summary, 0, lc->units * sizeof *n->summary);
     memset(n->memory, 0, lc->units * sizeof *n->memory);
     n->framed = n->tainted = false;
-    for (uint32_t i = 0; i < L->lanes; i++)
+    for (uint32_t i = 0; L->taints && i < L->lanes; i++)
         L->block->threads[L->first + i].taint = 0;
+    L->taints = false;
     for (uint32_t i = 0; i < L->code->fill_count; i++) {
         if (!shadow_names_place(L->code->fills[i].kind))
             continue;

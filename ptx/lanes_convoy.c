@@ -7,8 +7,8 @@
  * started once per block.
  *
  * Only what cannot fault, wait or part the lanes is done here; at the first other instruction the warps go on one by
- * one, and find their registers in lanes_start(). Jumps back are such: loops run in the warps. In shadow mode only what leaves registers
- * without shadows is done here. */
+ * one, and find their registers in lanes_start(). Jumps back are such: loops run in the warps. In shadow mode only what
+ * leaves registers without shadows is done here. */
 #include <stdlib.h>
 #include <string.h>
 #include "ptx/lanes_shadow.h"
@@ -476,8 +476,8 @@ bool lanes_convoy_create(struct block *b)
 {
     const struct launch *l = b->worker->launch;
     const struct lane_code *lc = l->lane_code;
-    if (l->checked || l->guard || l->rounding || l->counting || b->warp_count < 2 ||
-        b->thread_count % WARP || lc->frames || l->entry->local_bytes)
+    if (l->checked || l->guard || l->rounding || l->counting || b->warp_count < 2 || b->thread_count % WARP ||
+        lc->frames || l->entry->local_bytes)
         return true;
     for (uint32_t i = 0; l->shadow && i < l->entry->fill_count; i++)
         if (shadow_names_place(l->entry->fills[i].kind)) /* its register has flags from the start */
@@ -551,8 +551,8 @@ static bool jump(struct block *b, const struct insn *in, uint32_t *next)
 
 /* Results with shadows, or that know that they were loaded. */
 static const bool has_shadow[LANE_OP_COUNT] = {
-#define LOAD(id, space, type)                             [OP_##id] = true,
-#define STORE(id, space, type)                            [OP_##id] = true,
+#define LOAD(id, space, type)  [OP_##id] = true,
+#define STORE(id, space, type) [OP_##id] = true,
 #include "ptx/microops.def"
 #define FLOAT1(id, how, D, A, expression)                 [OP_##id] = true,
 #define FLOAT2(id, how, T, expression)                    [OP_##id] = true,

@@ -216,6 +216,8 @@ void buffer_reset(void)
 
 CUptiResult cuptiActivityFlushAll(uint32_t flag)
 {
+    if (!attach_driver())
+        return failed(CUPTI_ERROR_NOT_INITIALIZED);
     if (!registered())
         return failed(CUPTI_ERROR_INVALID_OPERATION);
     flush();

@@ -1,5 +1,6 @@
 /* The callback API: one subscriber per process. */
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,7 +44,7 @@ bool callback_on(CUpti_CallbackDomain domain, uint32_t id)
 void callback_issue(CUpti_CallbackDomain domain, uint32_t id, const void *data)
 {
     CUpti_SubscriberHandle s = atomic_load(&subscriber);
-    if (!s || !callback_on(domain, id))
+    if (!s || !s->callback || !callback_on(domain, id))
         return;
     self.busy++;
     s->callback(s->userdata, domain, id, data);
@@ -81,11 +82,8 @@ static void tell_old_name(const CUpti_SubscriberParams *params, const char *name
 
 static void set_name(CUpti_SubscriberHandle s, const char *name)
 {
-    static const char prefix[] = "CUPTI for ";
-    if (!name)
-        return;
-    strcpy(s->name, prefix);
-    strncat(s->name, name, sizeof s->name - sizeof prefix);
+    if (name)
+        snprintf(s->name, sizeof s->name, "CUPTI for %s", name);
 }
 
 CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle *out, CUpti_CallbackFunc callback, void *userdata,

@@ -28,10 +28,11 @@ const char *intern(const char *text)
     struct name **bucket = &names[bucket_of(text)];
     pthread_mutex_lock(&lock);
     struct name *n = *bucket;
-    while (n && strcmp(n->text, text))
+    while (n && strcmp(n->text, text) != 0)
         n = n->next;
-    if (!n && (n = malloc(sizeof *n + strlen(text) + 1))) {
-        strcpy(n->text, text);
+    size_t bytes = strlen(text) + 1;
+    if (!n && (n = malloc(sizeof *n + bytes))) {
+        memcpy(n->text, text, bytes);
         n->next = *bucket;
         *bucket = n;
     }

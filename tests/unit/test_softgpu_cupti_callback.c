@@ -36,9 +36,9 @@ static void on_callback(void *userdata, CUpti_CallbackDomain domain, CUpti_Callb
         s->enters++;
         *d->correlationData = 0xabcdef;
         s->correlation = d->correlationId;
-        strcpy(s->function, d->functionName);
+        snprintf(s->function, sizeof s->function, "%s", d->functionName);
         if (d->symbolName)
-            strcpy(s->symbol, d->symbolName);
+            snprintf(s->symbol, sizeof s->symbol, "%s", d->symbolName);
         if (cbid == CUPTI_RUNTIME_TRACE_CBID_cudaMalloc_v3020)
             s->bytes = ((const cudaMalloc_v3020_params *)d->functionParams)->size;
         if (cbid == CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000)
@@ -221,6 +221,45 @@ static void test_many_threads(void **state)
     free(blocks);
 }
 
+/* The child has nobody to return buffers: it is told so at once, and its calls are not watched. */
+static void test_forked_child_is_without_cupti(void **state)
+{
+    int status = 0;
+    collect(CUPTI_ACTIVITY_KIND_DRIVER);
+    collect(CUPTI_ACTIVITY_KIND_RUNTIME);
+    good(cudaDeviceSynchronize());
+    pid_t child = fork();
+    if (!child) {
+        bool refused = cudaDeviceSynchronize() != cudaSuccess;
+        _exit(refused && cuptiActivityFlushAll(0) == CUPTI_ERROR_NOT_INITIALIZED &&
+                      cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMCPY) == CUPTI_ERROR_NOT_INITIALIZED
+                  ? 0
+                  : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    flush();
+    assert_true(how_many(CUPTI_ACTIVITY_KIND_RUNTIME) >= 1);
+}
+
+/* Last: it ends the context that the others use. */
+static void test_primary_context_ends_and_begins(void **state)
+{
+    CUpti_SubscriberHandle subscriber;
+    memset(&seen, 0, sizeof seen);
+    good(cuptiSubscribe(&subscriber, on_callback, &seen));
+    good(cuptiEnableDomain(1, subscriber, CUPTI_CB_DOMAIN_RESOURCE));
+    collect(CUPTI_ACTIVITY_KIND_CONTEXT);
+    good(cudaFree(NULL));
+    assert_int_equal(seen.created, 0);
+    good(cudaDeviceReset());
+    assert_int_equal(seen.destroyed, 1);
+    good(cudaFree(NULL));
+    assert_int_equal(seen.created, 1);
+    flush();
+    assert_int_equal(how_many(CUPTI_ACTIVITY_KIND_CONTEXT), 1);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -230,6 +269,8 @@ int main(void)
         TEST(test_second_subscriber_is_refused),
         TEST(test_callback_arguments_are_checked),
         TEST(test_many_threads),
+        TEST(test_forked_child_is_without_cupti),
+        TEST(test_primary_context_ends_and_begins),
     };
     return cmocka_run_group_tests(tests, load_kernels, NULL);
 }

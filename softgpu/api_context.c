@@ -7,7 +7,7 @@ enum { FLAGS_KNOWN = CU_CTX_FLAGS_MASK };
 
 static bool bad_device(CUdevice dev)
 {
-    return dev != 0;
+    return !device_exists(dev);
 }
 
 /* ---- primary context -------------------------------------------------------------------------------------------- */
@@ -21,7 +21,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
         return CUDA_ERROR_INVALID_VALUE;
     if (bad_device(dev))
         return CUDA_ERROR_INVALID_DEVICE;
-    struct context *c = context_primary();
+    struct context *c = context_primary((unsigned)dev);
     engine_lock();
     bool first = c->retains++ == 0;
     engine_unlock();
@@ -38,7 +38,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
         return result;
     if (bad_device(dev))
         return CUDA_ERROR_INVALID_DEVICE;
-    struct context *c = context_primary();
+    struct context *c = context_primary((unsigned)dev);
     engine_lock();
     bool held = c->retains > 0, last = c->retains == 1;
     c->retains -= held;
@@ -63,10 +63,10 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
         return result;
     if (bad_device(dev))
         return CUDA_ERROR_INVALID_DEVICE;
-    struct context *c = context_primary();
+    struct context *c = context_primary((unsigned)dev);
     if (atomic_load(&c->alive)) {
         context_teardown(c);
-        pool_reset();
+        pool_reset(c->device);
     }
     engine_lock();
     bool held = c->retains > 0;
@@ -90,7 +90,7 @@ CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
         return CUDA_ERROR_INVALID_DEVICE;
     if (flags & ~(unsigned)FLAGS_KNOWN)
         return CUDA_ERROR_INVALID_VALUE;
-    context_primary()->flags = flags;
+    context_primary((unsigned)dev)->flags = flags;
     return CUDA_SUCCESS;
 }
 
@@ -106,7 +106,7 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *acti
         return result;
     if (bad_device(dev))
         return CUDA_ERROR_INVALID_DEVICE;
-    struct context *c = context_primary();
+    struct context *c = context_primary((unsigned)dev);
     if (flags)
         *flags = c->flags;
     if (active)
@@ -125,7 +125,7 @@ CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
         return CUDA_ERROR_INVALID_VALUE;
     if (bad_device(dev))
         return CUDA_ERROR_INVALID_DEVICE;
-    struct context *c = context_create(flags);
+    struct context *c = context_create(flags, (unsigned)dev);
     if (!c)
         return CUDA_ERROR_OUT_OF_MEMORY;
     *pctx = (CUcontext)c;
@@ -271,7 +271,7 @@ CUresult cuCtxGetDevice(CUdevice *device)
         return result;
     if (!device)
         return CUDA_ERROR_INVALID_VALUE;
-    *device = 0;
+    *device = (CUdevice)c->device;
     return CUDA_SUCCESS;
 }
 
@@ -283,7 +283,7 @@ CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx)
         return result;
     if (!device)
         return CUDA_ERROR_INVALID_VALUE;
-    *device = 0;
+    *device = (CUdevice)c->device;
     return CUDA_SUCCESS;
 }
 
@@ -465,27 +465,4 @@ CUresult cuCtxResetPersistingL2Cache(void)
 {
     struct context *c;
     return enter_context(&c);
-}
-
-CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
-{
-    struct context *c, *peer;
-    CUresult result = enter_context(&c);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (Flags)
-        return CUDA_ERROR_INVALID_VALUE;
-    result = peerContext ? context_from(peerContext, &peer) : CUDA_ERROR_INVALID_CONTEXT;
-    if (result != CUDA_SUCCESS)
-        return result;
-    return c == peer ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
-}
-
-CUresult cuCtxDisablePeerAccess(CUcontext peerContext)
-{
-    struct context *c, *peer;
-    CUresult result = enter_context(&c);
-    if (result == CUDA_SUCCESS)
-        result = peerContext ? context_from(peerContext, &peer) : CUDA_ERROR_INVALID_CONTEXT;
-    return result == CUDA_SUCCESS ? CUDA_ERROR_PEER_ACCESS_NOT_ENABLED : result;
 }

@@ -66,16 +66,27 @@ CUresult cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
     return copy_line(dst, COPY_ANY, src, COPY_ANY, ByteCount, CU_STREAM_PER_THREAD, true);
 }
 
+/* Addresses say where their memory is; the contexts are checked all the same. */
+static CUresult copy_peer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes,
+                          CUstream stream)
+{
+    struct context *peer;
+    CUresult result = to_context && from_context ? context_from(to_context, &peer) : CUDA_ERROR_INVALID_CONTEXT;
+    if (result == CUDA_SUCCESS)
+        result = context_from(from_context, &peer);
+    return result == CUDA_SUCCESS ? copy_line(to, COPY_DEVICE, from, COPY_DEVICE, bytes, stream, false) : result;
+}
+
 CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext,
                       size_t ByteCount)
 {
-    return copy_line(dstDevice, COPY_DEVICE, srcDevice, COPY_DEVICE, ByteCount, NULL, false);
+    return copy_peer(dstDevice, dstContext, srcDevice, srcContext, ByteCount, NULL);
 }
 
 CUresult cuMemcpyPeer_ptds(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext,
                            size_t ByteCount)
 {
-    return copy_line(dstDevice, COPY_DEVICE, srcDevice, COPY_DEVICE, ByteCount, CU_STREAM_PER_THREAD, false);
+    return copy_peer(dstDevice, dstContext, srcDevice, srcContext, ByteCount, CU_STREAM_PER_THREAD);
 }
 
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream)
@@ -121,13 +132,13 @@ CUresult cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, 
 CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext,
                            size_t ByteCount, CUstream hStream)
 {
-    return copy_line(dstDevice, COPY_DEVICE, srcDevice, COPY_DEVICE, ByteCount, hStream, false);
+    return copy_peer(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
 }
 
 CUresult cuMemcpyPeerAsync_ptsz(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
                                 CUcontext srcContext, size_t ByteCount, CUstream hStream)
 {
-    return copy_line(dstDevice, COPY_DEVICE, srcDevice, COPY_DEVICE, ByteCount, per_thread(hStream), false);
+    return copy_peer(dstDevice, dstContext, srcDevice, srcContext, ByteCount, per_thread(hStream));
 }
 
 /* ---- two and three dimensions ----------------------------------------------------------------------------------- */
@@ -265,8 +276,12 @@ static CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool sync)
 
 static CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *p, CUstream stream, bool sync)
 {
+    struct context *peer;
     if (!p)
         return CUDA_ERROR_INVALID_VALUE;
+    if ((p->srcContext && context_from(p->srcContext, &peer) != CUDA_SUCCESS) ||
+        (p->dstContext && context_from(p->dstContext, &peer) != CUDA_SUCCESS))
+        return CUDA_ERROR_INVALID_CONTEXT;
     /* The two differ only in that the reserved words hold contexts. */
     _Static_assert(sizeof(CUDA_MEMCPY3D) == sizeof(CUDA_MEMCPY3D_PEER), "layout of peer copies");
     CUDA_MEMCPY3D plain;

@@ -68,7 +68,7 @@ CUresult cuDeviceGetCount(int *count)
 {
     CUresult result = enter_device(0, count);
     if (result == CUDA_SUCCESS)
-        *count = 1;
+        *count = (int)config_get()->devices;
     return result;
 }
 
@@ -76,7 +76,7 @@ CUresult cuDeviceGet(CUdevice *device, int ordinal)
 {
     CUresult result = enter_device(ordinal, device);
     if (result == CUDA_SUCCESS)
-        *device = 0;
+        *device = ordinal;
     return result;
 }
 
@@ -115,6 +115,8 @@ CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
     CUresult result = enter_device(dev, uuid);
     if (result == CUDA_SUCCESS)
         memcpy(uuid->bytes, "softgpu-device-0", sizeof uuid->bytes);
+    if (result == CUDA_SUCCESS)
+        uuid->bytes[sizeof uuid->bytes - 1] = (char)('0' + dev);
     return result;
 }
 
@@ -129,7 +131,7 @@ CUresult cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)
     if (result == CUDA_SUCCESS && len < 13)
         result = CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS)
-        snprintf(pciBusId, (size_t)len, "%04X:%02X:%02X.0", PCI_DOMAIN, PCI_BUS, PCI_DEVICE);
+        snprintf(pciBusId, (size_t)len, "%04X:%02X:%02X.0", PCI_DOMAIN, PCI_BUS + dev, PCI_DEVICE);
     return result;
 }
 
@@ -142,9 +144,9 @@ CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId)
     if (!pciBusId ||
         (sscanf(pciBusId, "%x:%x:%x", &domain, &bus, &device) != 3 && sscanf(pciBusId, "%x:%x", &bus, &device) != 2))
         return CUDA_ERROR_INVALID_VALUE;
-    if (domain != PCI_DOMAIN || bus != PCI_BUS || device != PCI_DEVICE)
+    if (domain != PCI_DOMAIN || bus < PCI_BUS || !device_exists((CUdevice)(bus - PCI_BUS)) || device != PCI_DEVICE)
         return CUDA_ERROR_INVALID_DEVICE;
-    *dev = 0;
+    *dev = (CUdevice)(bus - PCI_BUS);
     return CUDA_SUCCESS;
 }
 
@@ -216,7 +218,7 @@ static int64_t texture_limit(CUdevice_attribute a)
 }
 
 /* Features that are absent read 0. */
-static bool attribute(CUdevice_attribute a, int64_t *value)
+static bool attribute(CUdevice_attribute a, CUdevice dev, int64_t *value)
 {
     const struct device_limits *l = device_limits();
     const struct config *c = config_get();
@@ -297,7 +299,7 @@ static bool attribute(CUdevice_attribute a, int64_t *value)
         *value = 2;
         break;
     case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
-        *value = PCI_BUS;
+        *value = PCI_BUS + dev;
         break;
     case CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO:
         *value = 2;
@@ -308,6 +310,9 @@ static bool attribute(CUdevice_attribute a, int64_t *value)
     case CU_DEVICE_ATTRIBUTE_NUMA_ID:
     case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID:
         *value = -1;
+        break;
+    case CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES:
+        *value = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
         break;
     case CU_DEVICE_ATTRIBUTE_GPU_OVERLAP:
     case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
@@ -332,6 +337,8 @@ static bool attribute(CUdevice_attribute a, int64_t *value)
     case CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS:
     case CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR:
     case CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES:
+    case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED:
         *value = 1;
         break;
     default:
@@ -348,7 +355,7 @@ CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev)
     int64_t value;
     if (result != CUDA_SUCCESS)
         return result;
-    if (!attribute(attrib, &value))
+    if (!attribute(attrib, dev, &value))
         return CUDA_ERROR_INVALID_VALUE;
     *pi = (int)value;
     return CUDA_SUCCESS;

@@ -1,14 +1,19 @@
 /* Events. An event names the operation that its last record put into a stream. */
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
-#include "softgpu/context.h"
+#include "softgpu/ipc.h"
 
 enum { FLAGS_KNOWN = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS };
 
 struct event {
     struct context *context;
     unsigned flags;
-    struct op *record; /* under the engine's lock: reference to the marker, NULL when never recorded */
+    struct op *record;     /* under the engine's lock: reference to the marker, NULL when never recorded */
+    struct ipc_event *ipc; /* of an event that other processes see, or NULL */
+    int fd;                /* of its page; -1 when it was opened here */
 };
 
 static CUresult enter_event(CUevent handle, struct event **out)
@@ -32,6 +37,36 @@ static struct op *newest_record(struct event *e)
     return op;
 }
 
+static struct op *make_record(struct event *e)
+{
+    return e->ipc ? ipc_record(e->ipc) : op_new(sizeof(struct op), NULL, NULL);
+}
+
+/* Whether all that was recorded has been reached, by other processes, too. */
+static bool all_reached(struct event *e)
+{
+    if (e->ipc)
+        return ipc_done(e->ipc);
+    struct op *op = newest_record(e);
+    bool done = !op || atomic_load(&op->done);
+    op_unref(op);
+    return done;
+}
+
+/* An operation that waits for what was recorded so far. NULL: out of memory. */
+static struct op *make_wait(struct context *context, struct event *e)
+{
+    if (e->ipc)
+        return ipc_wait(context, e->ipc);
+    struct op *record = newest_record(e), *wait = op_new(sizeof *wait, NULL, NULL);
+    if (wait && !op_after(wait, record)) {
+        op_unref(wait);
+        wait = NULL;
+    }
+    op_unref(record);
+    return wait;
+}
+
 /* Takes over the reference. */
 static void set_record(struct event *e, struct op *marker)
 {
@@ -40,6 +75,29 @@ static void set_record(struct event *e, struct op *marker)
     e->record = marker;
     engine_unlock();
     op_unref(before);
+}
+
+/* `page` and `fd` are taken over: of an event that other processes see. */
+static CUresult new_event(struct context *c, unsigned flags, struct share_label *page, int fd, CUevent *out)
+{
+    struct event *e = calloc(1, sizeof *e);
+    if (e && page)
+        e->ipc = ipc_event_new(page);
+    if (!e || (page && !e->ipc) || !handle_add(e, HANDLE_EVENT)) {
+        if (page && !(e && e->ipc))
+            munmap(page, SHARE_LABEL_BYTES);
+        if (e)
+            ipc_event_unref(e->ipc);
+        if (fd >= 0)
+            close(fd);
+        free(e);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    e->context = c;
+    e->flags = flags;
+    e->fd = fd;
+    *out = (CUevent)e;
+    return CUDA_SUCCESS;
 }
 
 CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
@@ -51,17 +109,11 @@ CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
     if (!phEvent || (Flags & ~(unsigned)FLAGS_KNOWN) ||
         ((Flags & CU_EVENT_INTERPROCESS) && !(Flags & CU_EVENT_DISABLE_TIMING)))
         return CUDA_ERROR_INVALID_VALUE;
-    if (Flags & CU_EVENT_INTERPROCESS)
-        return log_unsupported_part("cuEventCreate", "CU_EVENT_INTERPROCESS");
-    struct event *e = calloc(1, sizeof *e);
-    if (!e || !handle_add(e, HANDLE_EVENT)) {
-        free(e);
+    struct share_label *label = NULL;
+    int fd = Flags & CU_EVENT_INTERPROCESS ? share_create(SHARE_EVENT, c->device, 0, &label) : -1;
+    if (Flags & CU_EVENT_INTERPROCESS && fd < 0)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    e->context = c;
-    e->flags = Flags;
-    *phEvent = (CUevent)e;
-    return CUDA_SUCCESS;
+    return new_event(c, Flags, label, fd, phEvent);
 }
 
 CUresult cuEventDestroy_v2(CUevent hEvent)
@@ -74,6 +126,9 @@ CUresult cuEventDestroy_v2(CUevent hEvent)
     struct event *e = (struct event *)hEvent;
     op_unref(e->record);
     CUresult error = context_error(e->context);
+    ipc_event_unref(e->ipc);
+    if (e->fd >= 0)
+        close(e->fd);
     free(e);
     return error;
 }
@@ -101,7 +156,7 @@ CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int f
         return CUDA_ERROR_INVALID_VALUE; /* only while capturing */
     if (s->context != e->context)
         return CUDA_ERROR_INVALID_HANDLE;
-    struct op *marker = op_new(sizeof *marker, NULL, NULL);
+    struct op *marker = make_record(e);
     if (!marker)
         return CUDA_ERROR_OUT_OF_MEMORY;
     result = engine_submit(s, marker);
@@ -134,9 +189,7 @@ CUresult cuEventQuery(CUevent hEvent)
     CUresult result = enter_event(hEvent, &e);
     if (result != CUDA_SUCCESS)
         return result;
-    struct op *op = newest_record(e);
-    bool done = !op || atomic_load(&op->done);
-    op_unref(op);
+    bool done = all_reached(e);
     CUresult error = context_error(e->context);
     return error != CUDA_SUCCESS ? error : done ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
@@ -147,9 +200,13 @@ CUresult cuEventSynchronize(CUevent hEvent)
     CUresult result = enter_event(hEvent, &e);
     if (result != CUDA_SUCCESS)
         return result;
-    struct op *op = newest_record(e);
-    result = engine_wait(op);
-    op_unref(op);
+    if (e->ipc) {
+        result = ipc_synchronize(e->context, e->ipc);
+    } else {
+        struct op *op = newest_record(e);
+        result = engine_wait(op);
+        op_unref(op);
+    }
     if (result != CUDA_SUCCESS)
         return result;
     context_flush(e->context);
@@ -202,24 +259,61 @@ CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
         return result;
     if (Flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
         return CUDA_ERROR_INVALID_VALUE;
-    struct op *record = newest_record(e);
-    if (!record || atomic_load(&record->done)) {
-        op_unref(record);
+    if (all_reached(e))
         return CUDA_SUCCESS;
-    }
-    struct op *wait = op_new(sizeof *wait, NULL, NULL);
-    if (!wait || !op_after(wait, record)) {
-        op_unref(wait);
-        op_unref(record);
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    op_unref(record);
-    return engine_submit_and_forget(s, wait);
+    struct op *wait = make_wait(s->context, e);
+    return wait ? engine_submit_and_forget(s, wait) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent, unsigned int Flags)
 {
     return cuStreamWaitEvent(per_thread(hStream), hEvent, Flags);
+}
+
+/* ---- between processes ------------------------------------------------------------------------------------------ */
+
+CUresult cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
+{
+    struct event *e;
+    CUresult result = enter_event(event, &e);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!pHandle)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!e->ipc || e->fd < 0) /* made without CU_EVENT_INTERPROCESS, or another process's */
+        return CUDA_ERROR_INVALID_HANDLE;
+    struct share_handle h = {.magic = (uint32_t)ipc_event_label(e->ipc)->magic,
+                             .kind = SHARE_EVENT,
+                             .pid = getpid(),
+                             .fd = e->fd,
+
+                             .id = ipc_event_label(e->ipc)->id};
+    memset(pHandle, 0, sizeof *pHandle);
+    memcpy(pHandle, &h, sizeof h);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
+{
+    struct context *c;
+    struct share_handle h;
+    struct share_label label;
+    CUresult result = enter_context(&c);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!phEvent)
+        return CUDA_ERROR_INVALID_VALUE;
+    memcpy(&h, &handle, sizeof h);
+    if (h.pid == getpid())
+        return CUDA_ERROR_INVALID_CONTEXT; /* handles are for other processes */
+    int fd = h.kind == SHARE_EVENT ? share_open(&h, &label) : -1;
+    if (fd < 0)
+        return CUDA_ERROR_INVALID_HANDLE;
+    struct share_label *page = mmap(NULL, SHARE_LABEL_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (page == MAP_FAILED)
+        return CUDA_ERROR_MAP_FAILED;
+    return new_event(c, CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS, page, -1, phEvent);
 }
 
 /* ---- of whole contexts ------------------------------------------------------------------------------------------ */
@@ -235,7 +329,7 @@ CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
         result = CUDA_ERROR_INVALID_HANDLE;
     if (result != CUDA_SUCCESS)
         return result;
-    struct op *marker = op_new(sizeof *marker, NULL, NULL);
+    struct op *marker = make_record(e);
     result = marker ? engine_gather(c, marker) : CUDA_ERROR_OUT_OF_MEMORY;
     if (result == CUDA_SUCCESS)
         result = engine_submit_aside(c, marker);
@@ -254,14 +348,10 @@ CUresult cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
         result = enter_event(hEvent, &e);
     if (result != CUDA_SUCCESS)
         return result;
-    struct op *record = newest_record(e), *wait = op_new(sizeof *wait, NULL, NULL);
-    if (!wait || !op_after(wait, record))
-        result = CUDA_ERROR_OUT_OF_MEMORY;
-    else
-        result = engine_submit_aside(c, wait);
+    struct op *wait = make_wait(c, e);
+    result = wait ? engine_submit_aside(c, wait) : CUDA_ERROR_OUT_OF_MEMORY;
     if (result == CUDA_SUCCESS)
         engine_set_gate(c, wait);
     op_unref(wait);
-    op_unref(record);
     return result;
 }

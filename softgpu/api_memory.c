@@ -53,8 +53,12 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
         return result;
     if (!dptr)
         return CUDA_SUCCESS;
-    const uint32_t kinds = 1u << MEMORY_DEVICE | 1u << MEMORY_POOL | 1u << MEMORY_MANAGED;
-    if (!memory_lookup(dptr, &a) || a.address != dptr || !(kinds >> a.kind & 1))
+    uint32_t kinds = 1u << MEMORY_DEVICE | 1u << MEMORY_POOL | 1u << MEMORY_MANAGED;
+    if (!memory_lookup(dptr, &a))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (a.owner) /* imported from a pool, and not by cuIpcOpenMemHandle */
+        kinds |= 1u << MEMORY_IMPORTED;
+    if (a.address != dptr || !(kinds >> a.kind & 1))
         return CUDA_ERROR_INVALID_VALUE;
     /* Work that may still use it goes first, as on a device. */
     result = engine_wait_device();
@@ -88,7 +92,7 @@ CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
     CUresult result = enter_context(&c);
     if (result != CUDA_SUCCESS)
         return result;
-    memory_info(&free_bytes, &total_bytes);
+    memory_info(c->device, &free_bytes, &total_bytes);
     if (free)
         *free = free_bytes;
     if (total)

@@ -44,6 +44,45 @@ CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib, CUdev
     }
 }
 
+/* ---- access between contexts: one of each device has its memory opened to another ------------------------------- */
+
+static CUresult enter_peer(CUcontext peerContext, struct context **c, struct context **peer)
+{
+    CUresult result = enter_context(c);
+    if (result != CUDA_SUCCESS)
+        return result;
+    return peerContext ? context_from(peerContext, peer) : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
+{
+    struct context *c, *peer, *none = NULL; /* who is there, when somebody is */
+    CUresult result = enter_peer(peerContext, &c, &peer);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (Flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (c == peer)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (c->device == peer->device)
+        return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+    if (atomic_compare_exchange_strong(&c->peers[peer->device], &none, peer))
+        return CUDA_SUCCESS;
+    return none == peer ? CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED : CUDA_ERROR_TOO_MANY_PEERS;
+}
+
+CUresult cuCtxDisablePeerAccess(CUcontext peerContext)
+{
+    struct context *c, *peer, *expected;
+    CUresult result = enter_peer(peerContext, &c, &peer);
+    if (result != CUDA_SUCCESS)
+        return result;
+    expected = peer;
+    return atomic_compare_exchange_strong(&c->peers[peer->device], &expected, NULL)
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+}
+
 /* ---- atomics: memory of the host and of other devices is reached as the device's own ----------------------------- */
 
 static CUresult capabilities_of(const CUatomicOperation *operations, unsigned count, unsigned *out)

@@ -162,7 +162,7 @@ CUresult cuStreamGetDevice(CUstream hStream, CUdevice *device)
         return result;
     if (!device)
         return CUDA_ERROR_INVALID_VALUE;
-    *device = 0;
+    *device = (CUdevice)s->context->device;
     return CUDA_SUCCESS;
 }
 

@@ -1,15 +1,21 @@
 /* Virtual memory: reserved ranges, physical memory as handles, and mappings that are really made and unmade. */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "softgpu/context.h"
 #include "softgpu/memory.h"
+#include "softgpu/share.h"
 
 struct vmm_handle {
     CUmemAllocationProp prop;
     uint64_t count;  /* pages */
     unsigned refs;   /* by the program */
     unsigned mapped; /* mappings */
+    bool imported;   /* its pages are a mapping of another process's file */
+    int fd;          /* of memory that can be shared, or -1 */
     void *pages[];
 };
 struct reservation {
@@ -24,9 +30,10 @@ static CUresult check_prop(const CUmemAllocationProp *prop)
 {
     if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED)
         return CUDA_ERROR_INVALID_VALUE;
-    if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE || prop->requestedHandleTypes)
-        return log_unsupported_part("cuMemCreate", "shared handles and places other than the device");
-    return prop->location.id == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+    if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+        (prop->requestedHandleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
+        return log_unsupported_part("cuMemCreate", "handles other than descriptors, places other than the device");
+    return device_exists(prop->location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
 CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
@@ -108,10 +115,43 @@ static void drop_unused(struct vmm_handle *h)
 {
     if (h->refs || h->mapped)
         return;
-    memory_lock();
-    pages_give(h->count, h->pages);
-    memory_unlock();
+    if (h->fd >= 0)
+        close(h->fd);
+    if (h->imported) {
+        munmap(h->pages[0], h->count * PAGE_BYTES);
+    } else {
+        memory_lock();
+        pages_give(h->count, h->pages);
+        memory_unlock();
+    }
     free(h);
+}
+
+static struct vmm_handle *new_handle(uint64_t count, const CUmemAllocationProp *prop)
+{
+    struct vmm_handle *h = calloc(1, sizeof *h + count * sizeof *h->pages);
+    if (h) {
+        h->prop = *prop;
+        h->fd = -1;
+    }
+    return h;
+}
+
+/* Takes the pages; with a handle type, in a file from the start. */
+static bool take_pages(struct vmm_handle *h, uint64_t count)
+{
+    unsigned device = (unsigned)h->prop.location.id;
+    memory_lock();
+    bool ok = pages_take(device, count, h->pages);
+    h->count = ok ? count : 0;
+    if (ok && h->prop.requestedHandleTypes) {
+        uint64_t first;
+        int fd = share_pages(device, count, h->pages, &first);
+        h->fd = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+        ok = h->fd >= 0;
+    }
+    memory_unlock();
+    return ok;
 }
 
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
@@ -128,17 +168,11 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CU
     uint64_t count = size / PAGE_BYTES;
     if (count > pages_total_count())
         return CUDA_ERROR_OUT_OF_MEMORY;
-    struct vmm_handle *h = calloc(1, sizeof *h + count * sizeof *h->pages);
+    struct vmm_handle *h = new_handle(count, prop);
     if (!h)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    memory_lock();
-    bool ok = pages_take(count, h->pages);
-    memory_unlock();
-    h->prop = *prop;
-    h->count = count;
-    h->refs = ok && handle_add(h, HANDLE_VMM);
+    h->refs = take_pages(h, count) && handle_add(h, HANDLE_VMM);
     if (!h->refs) {
-        h->count = ok ? count : 0;
         drop_unused(h);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -205,6 +239,71 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop, CUmem
     return result;
 }
 
+/* ---- between processes ------------------------------------------------------------------------------------------ */
+
+CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHandle handle,
+                                      CUmemAllocationHandleType handleType, unsigned long long flags)
+{
+    CUresult result = enter();
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!shareableHandle || flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        return log_unsupported_part("cuMemExportToShareableHandle", "handles other than descriptors");
+    pthread_mutex_lock(&lock);
+    const struct vmm_handle *h = handle_from(handle);
+    int fd = -1;
+    if (!h || h->fd < 0) /* it must have been made for this */
+        result = CUDA_ERROR_INVALID_VALUE;
+    else if ((fd = fcntl(h->fd, F_DUPFD_CLOEXEC, 0)) < 0)
+        result = CUDA_ERROR_OPERATING_SYSTEM;
+    else
+        *(int *)shareableHandle = fd;
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle,
+                                        CUmemAllocationHandleType shHandleType)
+{
+    CUresult result = enter();
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!handle)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (shHandleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        return log_unsupported_part("cuMemImportFromShareableHandle", "handles other than descriptors");
+    struct share_label label;
+    int fd = (int)(intptr_t)osHandle;
+    if (!share_read_label(fd, &label) || label.kind != SHARE_MEMORY || !label.pages ||
+        !device_exists((CUdevice)label.device))
+        return CUDA_ERROR_INVALID_VALUE;
+    const CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                      .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                                      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = (int)label.device}};
+    struct vmm_handle *h = new_handle(label.pages, &prop);
+    if (!h)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    char *at = mmap(NULL, label.pages * PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED) {
+        free(h);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    for (uint64_t i = 0; i < label.pages; i++)
+        h->pages[i] = at + i * PAGE_BYTES;
+    h->imported = true;
+    h->count = label.pages;
+    h->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* it can be passed on */
+    h->refs = handle_add(h, HANDLE_VMM);
+    if (!h->refs) {
+        drop_unused(h);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *handle = (uintptr_t)h;
+    return CUDA_SUCCESS;
+}
+
 /* ---- mappings --------------------------------------------------------------------------------------------------- */
 
 CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
@@ -223,13 +322,18 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
         pthread_mutex_unlock(&lock);
         return CUDA_ERROR_INVALID_VALUE;
     }
-    a = (struct allocation){
-        .address = ptr, .bytes = size, .span = size, .kind = MEMORY_MAPPING, .owner = h, .id = memory_new_id()};
+    a = (struct allocation){.address = ptr,
+                            .bytes = size,
+                            .span = size,
+                            .kind = MEMORY_MAPPING,
+                            .owner = h,
+                            .device = (unsigned)h->prop.location.id,
+                            .id = memory_new_id()};
     if (memory_record(&a)) {
         h->mapped++;
         memory_lock();
         for (uint64_t i = 0; i < size / PAGE_BYTES; i++)
-            pages_map(ptr + i * PAGE_BYTES, h->pages[i], PAGE_NO_ACCESS);
+            pages_map(ptr + i * PAGE_BYTES, h->pages[i], PAGE_NO_ACCESS, 0);
         memory_unlock();
     } else {
         result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -299,7 +403,8 @@ static bool page_access_from(CUmemAccess_flags flags, enum page_access *access)
 CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
 {
     CUresult result = enter();
-    enum page_access access = PAGE_NO_ACCESS, ignored;
+    enum page_access access = PAGE_NO_ACCESS;
+    unsigned given = 0, taken = 0;
     if (result != CUDA_SUCCESS)
         return result;
     if (!size || size % PAGE_BYTES || ptr % PAGE_BYTES || !desc || !count)
@@ -307,18 +412,28 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *des
     for (size_t i = 0; i < count; i++) {
         if (desc[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
             return log_unsupported_part("cuMemSetAccess", "access by the host");
-        if (desc[i].location.id != 0)
+        enum page_access one;
+        if (!device_exists(desc[i].location.id))
             return CUDA_ERROR_INVALID_DEVICE;
-        if (!page_access_from(desc[i].flags, &access))
+        if (!page_access_from(desc[i].flags, &one))
             return CUDA_ERROR_INVALID_VALUE;
+        /* Each device has access or not; what kind of access is the same for all that have. */
+        *(one == PAGE_NO_ACCESS ? &taken : &given) |= 1u << desc[i].location.id;
+        if (one != PAGE_NO_ACCESS)
+            access = one;
     }
     pthread_mutex_lock(&lock);
     memory_lock();
+    enum page_access before;
+    unsigned reach;
     for (uint64_t at = ptr; at < ptr + size && result == CUDA_SUCCESS; at += PAGE_BYTES)
-        if (!pages_in_window(at) || !reserved(at, PAGE_BYTES) || !pages_mapped(at, &ignored))
+        if (!pages_in_window(at) || !reserved(at, PAGE_BYTES) || !pages_mapped(at, &before, &reach))
             result = CUDA_ERROR_INVALID_VALUE;
-    for (uint64_t at = ptr; at < ptr + size && result == CUDA_SUCCESS; at += PAGE_BYTES)
-        pages_map(at, pages_mapped(at, &ignored), access);
+    for (uint64_t at = ptr; at < ptr + size && result == CUDA_SUCCESS; at += PAGE_BYTES) {
+        void *host = pages_mapped(at, &before, &reach);
+        reach = (reach & ~taken) | given;
+        pages_map(at, host, !reach ? PAGE_NO_ACCESS : given ? access : before, reach);
+    }
     memory_unlock();
     pthread_mutex_unlock(&lock);
     return result;
@@ -333,8 +448,10 @@ CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location
         return result;
     if (!flags || !location || !memory_lookup(ptr, &a) || a.kind != MEMORY_MAPPING)
         return CUDA_ERROR_INVALID_VALUE;
-    pages_mapped(ptr / PAGE_BYTES * PAGE_BYTES, &access);
-    bool device = location->type == CU_MEM_LOCATION_TYPE_DEVICE && location->id == 0;
+    unsigned reach;
+    pages_mapped(ptr / PAGE_BYTES * PAGE_BYTES, &access, &reach);
+    bool device =
+        location->type == CU_MEM_LOCATION_TYPE_DEVICE && device_exists(location->id) && reach >> location->id & 1;
     *flags = !device || access == PAGE_NO_ACCESS ? CU_MEM_ACCESS_FLAGS_PROT_NONE
              : access == PAGE_READ               ? CU_MEM_ACCESS_FLAGS_PROT_READ
                                                  : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;

@@ -106,7 +106,7 @@ static CUresult make(struct context *context, const CUDA_ARRAY3D_DESCRIPTOR *des
     a->row_bytes = ((uint64_t)a->width * a->element + ROW_ALIGN - 1) / ROW_ALIGN * ROW_ALIGN;
     a->slice_bytes = a->row_bytes * a->height;
     uint64_t free_bytes, total;
-    memory_info(&free_bytes, &total);
+    memory_info(context->device, &free_bytes, &total);
     result = a->slice_bytes * a->slices > total
                  ? CUDA_ERROR_OUT_OF_MEMORY
                  : memory_alloc_host(context, a->slice_bytes * a->slices, MEMORY_ARRAY, 0, &a->memory);

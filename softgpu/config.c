@@ -9,8 +9,7 @@
 #include "common/hash.h"
 #include "common/map.h"
 #include "softgpu/driver.h"
-
-enum { MAX_DEVICES = 16 };
+#include "softgpu/pages.h"
 
 static struct config config;
 static char *log_path;
@@ -52,7 +51,7 @@ static void config_read(void)
 {
     config.memory_bytes = config_number("SOFTGPU_MEMORY", UINT64_C(16) << 30, UINT64_C(64) << 20, UINT64_C(1) << 40);
     config.memory_bytes &= ~((UINT64_C(2) << 20) - 1);
-    config.devices = (uint32_t)config_number("SOFTGPU_DEVICES", 1, 1, MAX_DEVICES);
+    config.devices = (uint32_t)config_number("SOFTGPU_DEVICES", 1, 1, PAGE_DEVICES);
     const char *name = secure_getenv("SOFTGPU_NAME");
     snprintf(config.name, sizeof config.name, "%s", name && *name ? name : "softgpu");
     config.sm_count = (uint32_t)config_number("SOFTGPU_SMS", 16, 1, 1024);

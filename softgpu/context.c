@@ -23,7 +23,7 @@ struct thread_state {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(struct context *) all_contexts;
-static struct context *primary;
+static struct context *primaries[PAGE_DEVICES];
 static uint64_t last_id;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
@@ -194,7 +194,7 @@ static bool start(struct context *c)
     return true;
 }
 
-static struct context *new_context(unsigned flags)
+static struct context *new_context(unsigned flags, unsigned device)
 {
     struct context *c = calloc(1, sizeof *c);
     if (!c || !handle_add(c, HANDLE_CONTEXT)) {
@@ -202,6 +202,7 @@ static struct context *new_context(unsigned flags)
         return NULL;
     }
     c->flags = flags;
+    c->device = device;
     c->id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED);
     pthread_mutex_init(&c->print_lock, NULL);
     context_lock();
@@ -211,20 +212,32 @@ static struct context *new_context(unsigned flags)
     return c;
 }
 
-struct context *context_create(unsigned flags)
+struct context *context_create(unsigned flags, unsigned device)
 {
-    struct context *c = new_context(flags);
+    struct context *c = new_context(flags, device);
     return c && start(c) ? c : NULL;
 }
 
-struct context *context_primary(void)
+struct context *context_primary(unsigned device)
 {
     static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&once);
-    if (!primary && (primary = new_context(0)))
-        primary->primary = true;
+    if (!primaries[device] && (primaries[device] = new_context(0, device)))
+        primaries[device]->primary = true;
+    struct context *c = primaries[device];
     pthread_mutex_unlock(&once);
-    return primary;
+    return c;
+}
+
+unsigned context_reach(const struct context *c)
+{
+    unsigned reach = 1u << c->device;
+    for (unsigned i = 0; i < config_get()->devices; i++) {
+        const struct context *peer = atomic_load(&c->peers[i]);
+        if (peer && atomic_load(&peer->alive))
+            reach |= 1u << i;
+    }
+    return reach;
 }
 
 void context_revive(struct context *c)
@@ -261,6 +274,8 @@ void context_teardown(struct context *c)
         handle_remove(s, HANDLE_STREAM);
         engine_stream_close(s);
     }
+    for (unsigned i = 0; i < PAGE_DEVICES; i++)
+        atomic_store(&c->peers[i], NULL);
     op_unref(c->gate);
     c->gate = NULL;
     c->legacy = NULL;

@@ -7,12 +7,14 @@
 
 #include "common/buf.h"
 #include "softgpu/engine.h"
+#include "softgpu/pages.h"
 
 enum { LIMIT_COUNT = CU_LIMIT_MAX };
 
 struct module;
 struct context {
     uint64_t id;
+    unsigned device;
     bool primary;
     atomic_bool alive; /* false: destroyed, or the primary one not retained */
     atomic_int error;  /* CUresult, sticky */
@@ -24,7 +26,8 @@ struct context {
     struct stream *legacy;
     struct stream *streams; /* all, by next_in_context; under the engine's lock */
     struct op *gate;        /* what all new work waits for, a reference, or NULL; under the engine's lock */
-    struct module *modules; /* by next; under context_lock() */
+    struct context *_Atomic peers[PAGE_DEVICES]; /* whose memory kernels may use: one context of each other device */
+    struct module *modules;                      /* by next; under context_lock() */
     pthread_mutex_t print_lock;
     struct buf print_out, print_err; /* device printf and assert text, until the next synchronisation */
     uint64_t generation;             /* counts how often it was torn down; under context_lock() */
@@ -38,10 +41,13 @@ void context_lock(void); /* contexts, modules, libraries */
 void context_unlock(void);
 
 struct context *context_current(void); /* of this thread; may be NULL or destroyed */
-struct context *context_primary(void);
+struct context *context_primary(unsigned device);
 /* A live context from a handle (NULL: the current one). */
 CUresult context_from(CUcontext handle, struct context **out);
 struct context *context_all(void);
+
+/* Bits of the devices whose memory its kernels may use: its own, and those of its peers. */
+unsigned context_reach(const struct context *context);
 
 /* Records an error of the device; the first one stays. */
 void context_fail(struct context *context, CUresult error);
@@ -62,7 +68,7 @@ CUresult context_push(struct context *context);
 struct context *context_pop(void);                     /* NULL when empty */
 CUresult context_set_current(struct context *context); /* NULL pops */
 
-struct context *context_create(unsigned flags); /* live and a handle; NULL when memory is out */
+struct context *context_create(unsigned flags, unsigned device); /* live and a handle; NULL when memory is out */
 /* Waits for its work, prints what is left, unloads modules, frees memory and streams. The primary context can live
  * again. */
 void context_teardown(struct context *context);

@@ -13,6 +13,7 @@ enum { IDLE_SECONDS = 1, EXIT_MS = 2000, SHUTDOWN_MS = 500 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t progress = PTHREAD_COND_INITIALIZER; /* an operation or a worker ended */
 static unsigned worker_count;
+static unsigned active; /* operations that may use memory of the device just now */
 static atomic_bool cancel;
 static uint64_t last_stream_id;
 static _Thread_local bool in_callback;
@@ -35,6 +36,13 @@ void engine_callback(bool entered)
 bool engine_in_callback(void)
 {
     return in_callback;
+}
+
+void engine_stop(void)
+{
+    engine_lock();
+    while (active)
+        pthread_cond_wait(&progress, &lock);
 }
 
 const atomic_bool *engine_cancel(void)
@@ -131,11 +139,13 @@ static void run_head(struct stream *s)
     while (!deps_done(op))
         pthread_cond_wait(&progress, &lock);
     bool run = op->run && (op->always || !context_error(s->context));
+    active += !op->bound;
     engine_unlock();
     if (run)
         trace_run(op, s);
     op->finished_ns = state_now_ns();
     engine_lock();
+    active -= !op->bound;
     s->head = op->next;
     if (!s->head)
         s->tail = NULL;

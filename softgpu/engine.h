@@ -92,6 +92,9 @@ bool engine_in_callback(void);
 
 void engine_lock(void);
 void engine_unlock(void);
+/* Like engine_lock(), at a moment when no kernel and no copy runs; none begins until it is unlocked. Not in a callback.
+ */
+void engine_stop(void);
 /* At exit: running kernels are cancelled, and workers get a bounded time to stop. */
 void engine_shutdown(void);
 const atomic_bool *engine_cancel(void);

@@ -10,6 +10,7 @@ enum { UNITS = PAGE_BYTES / HEAP_UNIT };
 
 struct block {
     uint64_t address;
+    unsigned device;
     uint32_t free_units;
     uint8_t used[UNITS]; /* one byte per unit */
 };
@@ -36,16 +37,17 @@ static bool insert_block(struct block *b)
     return true;
 }
 
-static struct block *new_block(void)
+static struct block *new_block(unsigned device)
 {
     struct block *b = calloc(1, sizeof *b);
     void *page = NULL;
     if (b)
         b->address = pages_reserve(1, PAGE_BYTES, false, 0);
-    if (b && b->address && pages_take(1, &page)) {
+    if (b && b->address && pages_take(device, 1, &page)) {
         b->free_units = UNITS;
+        b->device = device;
         if (insert_block(b)) {
-            pages_map(b->address, page, PAGE_READ_WRITE);
+            pages_map(b->address, page, PAGE_READ_WRITE, 1u << device);
             return b;
         }
         pages_give(1, &page);
@@ -72,15 +74,15 @@ static uint64_t take_units(struct block *b, uint32_t units)
     return 0;
 }
 
-uint64_t heap_alloc(uint64_t bytes)
+uint64_t heap_alloc(unsigned device, uint64_t bytes)
 {
     uint32_t units = (uint32_t)((bytes + HEAP_UNIT - 1) / HEAP_UNIT);
     for (size_t i = 0; i < block_count; i++) {
-        uint64_t address = take_units(blocks[i], units);
+        uint64_t address = blocks[i]->device == device ? take_units(blocks[i], units) : 0;
         if (address)
             return address;
     }
-    struct block *b = new_block();
+    struct block *b = new_block(device);
     return b ? take_units(b, units) : 0;
 }
 
@@ -104,14 +106,16 @@ void heap_free(uint64_t address, uint64_t bytes)
             memset(blocks[i]->used + (address - page) / HEAP_UNIT, 0, units);
             blocks[i]->free_units += units;
         }
-    /* Keep the first empty page, drop the others. */
-    bool kept = false;
+    /* Keep each device's first empty page, drop the others. */
+    unsigned kept = 0;
     for (size_t i = 0; i < block_count;) {
-        if (blocks[i]->free_units == UNITS && kept) {
+        unsigned device = 1u << blocks[i]->device;
+        if (blocks[i]->free_units == UNITS && kept & device) {
             drop_block(i);
             continue;
         }
-        kept = kept || blocks[i]->free_units == UNITS;
+        if (blocks[i]->free_units == UNITS)
+            kept |= device;
         i++;
     }
 }

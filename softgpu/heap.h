@@ -11,7 +11,7 @@
 enum { HEAP_UNIT = 512 };
 #define HEAP_LIMIT (UINT64_C(1) << 20) /* larger allocations have pages of their own */
 
-uint64_t heap_alloc(uint64_t bytes); /* address, or 0 when memory is full */
+uint64_t heap_alloc(unsigned device, uint64_t bytes); /* address, or 0 when memory is full */
 void heap_free(uint64_t address, uint64_t bytes);
 
 #endif

@@ -28,7 +28,13 @@ struct launch_op {
 struct view {
     struct fault_watch watch; /* first: fault_watch_find() gets the view's address */
     const struct launch_op *launch;
+    unsigned reach; /* devices whose memory the kernel may use */
 };
+
+static bool find_memory(void *context, uint64_t address, struct ptx_range *range)
+{
+    return memory_find_within(((const struct view *)context)->reach, address, range);
+}
 
 static bool find_texture(void *context, uint64_t handle, struct ptx_texture *out)
 {
@@ -120,8 +126,8 @@ static void run_flawed(struct launch_op *l, struct ptx_result *result, struct di
 static void run(struct op *op)
 {
     struct launch_op *l = (struct launch_op *)op;
-    struct view view = {.launch = l};
-    const struct ptx_memory memory = {.find = memory_find, .texture = find_texture, .context = &view};
+    struct view view = {.launch = l, .reach = context_reach(l->context)};
+    const struct ptx_memory memory = {.find = find_memory, .texture = find_texture, .context = &view};
     struct ptx_result result;
     struct diag diag = {.offset = -1};
     if (fault_has(&l->faults, FAULT_STALE))

@@ -1,11 +1,14 @@
 #include "softgpu/memory.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "softgpu/context.h"
 #include "softgpu/heap.h"
+#include "softgpu/share.h"
 
 enum { HOST_PAGE = 4096 };
 #define HOST_KINDS (1u << MEMORY_MANAGED | 1u << MEMORY_PINNED | 1u << MEMORY_REGISTERED)
@@ -101,6 +104,7 @@ bool memory_forget(uint64_t address, enum memory_kind kind, struct allocation *o
     if (found) {
         *out = *a;
         remove_record(a);
+        share_retire(out->id); /* a pool may hand the same memory out again */
     }
     memory_unlock();
     return found;
@@ -129,16 +133,16 @@ bool memory_next(uint64_t address, uint64_t end, struct allocation *out)
 
 /* ---- taking ----------------------------------------------------------------------------------------------------- */
 
-static uint64_t alloc_pages(uint64_t count)
+static uint64_t alloc_pages(unsigned device, uint64_t count)
 {
     void **pages = malloc(count * sizeof *pages);
     uint64_t address = pages ? pages_reserve(count, PAGE_BYTES, false, 0) : 0;
-    if (address && !pages_take(count, pages)) {
+    if (address && !pages_take(device, count, pages)) {
         pages_unreserve(address, count);
         address = 0;
     }
     for (uint64_t i = 0; address && i < count; i++)
-        pages_map(address + i * PAGE_BYTES, pages[i], PAGE_READ_WRITE);
+        pages_map(address + i * PAGE_BYTES, pages[i], PAGE_READ_WRITE, 1u << device);
     free(pages);
     return address;
 }
@@ -162,15 +166,22 @@ static void free_device(uint64_t address, uint64_t bytes)
 
 CUresult memory_alloc(struct context *context, uint64_t bytes, enum memory_kind kind, void *owner, uint64_t *address)
 {
-    struct allocation a = {.bytes = bytes, .kind = kind, .context = context, .owner = owner, .id = memory_new_id()};
+    return memory_alloc_on(context->device, context, bytes, kind, owner, address);
+}
+
+CUresult memory_alloc_on(unsigned device, struct context *context, uint64_t bytes, enum memory_kind kind, void *owner,
+                         uint64_t *address)
+{
+    struct allocation a = {
+        .bytes = bytes, .kind = kind, .context = context, .owner = owner, .device = device, .id = memory_new_id()};
     memory_lock();
     bool fits = pages_for(bytes) <= pages_total_count();
     if (bytes <= HEAP_LIMIT) {
         a.span = (bytes + HEAP_UNIT - 1) / HEAP_UNIT * HEAP_UNIT;
-        a.address = heap_alloc(bytes);
+        a.address = heap_alloc(a.device, bytes);
     } else if (fits) {
         a.span = pages_for(bytes) * PAGE_BYTES;
-        a.address = alloc_pages(pages_for(bytes));
+        a.address = alloc_pages(a.device, pages_for(bytes));
     }
     if (a.address && !insert_record(&a)) {
         free_device(a.address, bytes);
@@ -196,6 +207,7 @@ CUresult memory_alloc_host(struct context *context, uint64_t bytes, enum memory_
                            .kind = kind,
                            .flags = flags,
                            .context = context,
+                           .device = context ? context->device : 0,
                            .id = memory_new_id()};
     memory_lock();
     bool ok = insert_record(&a);
@@ -231,6 +243,7 @@ CUresult memory_register(struct context *context, void *pointer, uint64_t bytes,
                            .kind = MEMORY_REGISTERED,
                            .flags = flags,
                            .context = context,
+                           .device = context ? context->device : 0,
                            .id = memory_new_id()};
     CUresult result = CUDA_SUCCESS;
     memory_lock();
@@ -245,6 +258,19 @@ CUresult memory_register(struct context *context, void *pointer, uint64_t bytes,
 
 /* ---- giving back ------------------------------------------------------------------------------------------------ */
 
+/* Mapped for this allocation alone, from the page that holds its first byte on. */
+static void release_imported(const struct allocation *a)
+{
+    uint64_t first = a->address / PAGE_BYTES * PAGE_BYTES;
+    void *host = NULL;
+    for (uint64_t i = 0; i < a->span; i += PAGE_BYTES) {
+        void *page = pages_unmap(first + i);
+        host = host ? host : page;
+    }
+    pages_unreserve(first, a->span / PAGE_BYTES);
+    munmap(host, a->span);
+}
+
 static void release(const struct allocation *a)
 {
     switch (a->kind) {
@@ -256,7 +282,11 @@ static void release(const struct allocation *a)
     case MEMORY_REGISTERED:
     case MEMORY_MAPPING: /* pages belong to the handle: api_vmm.c */
         break;
+    case MEMORY_IMPORTED:
+        release_imported(a);
+        break;
     default:
+        share_retire(a->id);
         free_device(a->address, a->bytes);
     }
 }
@@ -283,12 +313,12 @@ void memory_release(const struct allocation *forgotten)
     memory_unlock();
 }
 
-void memory_free_all(const struct context *context, uint32_t kinds)
+static void free_all(const struct context *context, unsigned devices, uint32_t kinds)
 {
     memory_lock();
     for (size_t i = 0; i < record_count;) {
         struct allocation a = records[i];
-        if ((context && a.context != context) || !(kinds >> a.kind & 1)) {
+        if ((context && a.context != context) || !(devices >> a.device & 1) || !(kinds >> a.kind & 1)) {
             i++;
             continue;
         }
@@ -298,10 +328,33 @@ void memory_free_all(const struct context *context, uint32_t kinds)
     memory_unlock();
 }
 
-void memory_info(uint64_t *free_bytes, uint64_t *total_bytes)
+void memory_free_all(const struct context *context, uint32_t kinds)
+{
+    free_all(context, UINT_MAX, kinds);
+}
+
+void memory_free_device(unsigned device, uint32_t kinds)
+{
+    free_all(NULL, 1u << device, kinds);
+}
+
+void memory_open_to(const struct allocation *a, unsigned reach)
+{
+    enum page_access access;
+    unsigned before;
+    memory_lock();
+    for (uint64_t at = a->address / PAGE_BYTES * PAGE_BYTES; at < a->address + a->bytes; at += PAGE_BYTES) {
+        void *host = pages_mapped(at, &access, &before);
+        if (host)
+            pages_map(at, host, access, before | reach);
+    }
+    memory_unlock();
+}
+
+void memory_info(unsigned device, uint64_t *free_bytes, uint64_t *total_bytes)
 {
     pthread_rwlock_rdlock(&lock);
-    *free_bytes = pages_free_count() * PAGE_BYTES;
+    *free_bytes = pages_free_count(device) * PAGE_BYTES;
     *total_bytes = pages_total_count() * PAGE_BYTES;
     pthread_rwlock_unlock(&lock);
 }
@@ -387,10 +440,15 @@ void memory_fill(uint64_t to, uint32_t value, uint32_t width, uint64_t count)
 
 bool memory_find(void *context, uint64_t address, struct ptx_range *range)
 {
+    return memory_find_within(UINT_MAX, address, range);
+}
+
+bool memory_find_within(unsigned reach, uint64_t address, struct ptx_range *range)
+{
     *range = (struct ptx_range){0};
     if (pages_in_window(address)) {
         struct pages_run run;
-        if (!pages_run(address, &run) || !(run.access & PAGE_READ))
+        if (!pages_run(address, &run) || !(run.access & PAGE_READ) || !(run.reach & reach))
             return false;
         range->address = run.address;
         range->bytes = run.bytes;

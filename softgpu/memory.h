@@ -21,6 +21,7 @@ enum memory_kind {
     MEMORY_PINNED,     /* cuMemHostAlloc, cuMemAllocHost */
     MEMORY_REGISTERED, /* cuMemHostRegister */
     MEMORY_MAPPING,    /* cuMemMap */
+    MEMORY_IMPORTED,   /* of another process: cuIpcOpenMemHandle, cuMemPoolImportPointer */
     MEMORY_ARRAY,      /* storage of a CUDA array: memory of the host that kernels have no address of */
 };
 
@@ -29,15 +30,18 @@ struct allocation {
     uint64_t span;           /* bytes really taken there */
     enum memory_kind kind;
     uint32_t flags; /* of the call that made it */
-    uint64_t id;    /* never used twice */
+    unsigned device;
+    uint64_t id; /* never used twice */
     struct context *context;
     void *owner; /* the pool, or the VMM handle */
 };
 
 bool memory_init(void);
 
-/* Takes `bytes` (not 0) of device memory. CUDA_ERROR_OUT_OF_MEMORY when there is no room. */
+/* Takes `bytes` (not 0) of the memory of the context's device. CUDA_ERROR_OUT_OF_MEMORY when there is no room. */
 CUresult memory_alloc(struct context *context, uint64_t bytes, enum memory_kind kind, void *owner, uint64_t *address);
+CUresult memory_alloc_on(unsigned device, struct context *context, uint64_t bytes, enum memory_kind kind, void *owner,
+                         uint64_t *address);
 /* Pinned or managed memory of the host, or an array's, aligned to 4096. */
 CUresult memory_alloc_host(struct context *context, uint64_t bytes, enum memory_kind kind, uint32_t flags,
                            void **pointer);
@@ -49,6 +53,8 @@ CUresult memory_register(struct context *context, void *pointer, uint64_t bytes,
 CUresult memory_free(uint64_t address, uint32_t kinds);
 /* Frees all of those kinds that belong to `context` (NULL: to any). */
 void memory_free_all(const struct context *context, uint32_t kinds);
+
+void memory_free_device(unsigned device, uint32_t kinds); /* likewise of a device */
 
 /* Adds or removes a record without touching the memory itself, which belongs to a pool's cache or to a mapped handle.
  */
@@ -71,10 +77,14 @@ void memory_copy(uint64_t to, uint64_t from, uint64_t bytes);
 /* Fills `count` elements of 1, 2 or 4 bytes. */
 void memory_fill(uint64_t to, uint32_t value, uint32_t width, uint64_t count);
 
-/* The executor's view (struct ptx_memory.find). */
+/* The executor's view (struct ptx_memory.find), of all devices' memory; and that of a launch that may use the memory of
+ * the devices in `reach` (bits). */
 bool memory_find(void *context, uint64_t address, struct ptx_range *range);
+bool memory_find_within(unsigned reach, uint64_t address, struct ptx_range *range);
+/* Lets other devices use the pages of an allocation without peer access. */
+void memory_open_to(const struct allocation *allocation, unsigned reach);
 
-void memory_info(uint64_t *free_bytes, uint64_t *total_bytes);
+void memory_info(unsigned device, uint64_t *free_bytes, uint64_t *total_bytes);
 /* The lock of pages.h, for api_vmm.c. */
 void memory_lock(void);
 void memory_unlock(void);

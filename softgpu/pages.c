@@ -3,22 +3,26 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "softgpu/driver.h"
 
 enum { MIN_PAGES = 32, REACH = 256 }; /* pages to either side that pages_run() looks at */
 #define PAGE_COUNT  (PAGES_WINDOW_BYTES / PAGE_BYTES)
 #define ACCESS_MASK UINT64_C(3)
+#define REACH_SHIFT 2 /* eight bits: devices */
+#define HOST_MASK   (~UINT64_C(4095))
 
 static uint64_t base_address;
 static char *arena;             /* physical memory */
-static uint64_t physical_count; /* in pages */
-static uint64_t physical_free;
+static uint64_t physical_count; /* in pages, of each device; those of device 1 follow those of device 0 */
+static uint64_t physical_free[PAGE_DEVICES];
 static uint8_t *physical_used;   /* one byte per physical page */
 static uint8_t *physical_filled; /* with a variant: the page got its first contents */
+static uint32_t *physical_file;  /* number of the file that the page lies in, 0 for none */
 static uint8_t *address_used;    /* one byte per page of the window */
-/* One word per page of the window: host address | access right, 0 when unmapped. Atomic because kernels look while the
- * program maps other pages. */
+/* One word per page of the window: host address | devices | access right, 0 when unmapped. Atomic because kernels look
+ * while the program maps other pages. */
 static _Atomic uint64_t *page_table;
 
 static void *map_lazily(uint64_t bytes)
@@ -44,14 +48,16 @@ bool pages_init(void)
     base_address = UINT64_C(0x0a0000000000) + (c->variant & 0xfff) * PAGE_BYTES;
     physical_count = c->memory_bytes / PAGE_BYTES;
     /* Where the system commits no more than it has (vm.overcommit_memory 2, ulimit -v), a smaller device. */
-    while (!(arena = map_lazily((physical_count + 1) * PAGE_BYTES)) && physical_count > MIN_PAGES)
+    while (!(arena = map_lazily((physical_count * c->devices + 1) * PAGE_BYTES)) && physical_count > MIN_PAGES)
         physical_count /= 2;
-    physical_free = physical_count;
-    physical_used = map_lazily(physical_count);
-    physical_filled = map_lazily(physical_count);
+    for (unsigned i = 0; i < c->devices; i++)
+        physical_free[i] = physical_count;
+    physical_used = map_lazily(physical_count * c->devices);
+    physical_filled = map_lazily(physical_count * c->devices);
+    physical_file = map_lazily(physical_count * c->devices * sizeof *physical_file);
     address_used = map_lazily(PAGE_COUNT);
     page_table = map_lazily(PAGE_COUNT * sizeof *page_table);
-    if (!arena || !physical_used || !physical_filled || !address_used || !page_table)
+    if (!arena || !physical_used || !physical_filled || !physical_file || !address_used || !page_table)
         return false;
     arena += PAGE_BYTES - (uintptr_t)arena % PAGE_BYTES;
     fence_window();
@@ -63,9 +69,9 @@ uint64_t pages_base(void)
     return base_address;
 }
 
-uint64_t pages_free_count(void)
+uint64_t pages_free_count(unsigned device)
 {
-    return physical_free;
+    return physical_free[device];
 }
 
 uint64_t pages_total_count(void)
@@ -140,33 +146,70 @@ static void *take_page(uint64_t page)
 {
     uint64_t variant = config_get()->variant;
     physical_used[page] = 1;
-    physical_free--;
+    physical_free[page / physical_count]--;
     if (variant && !physical_filled[page])
         fill_first_time(page, variant);
     return arena + page * PAGE_BYTES;
 }
 
-bool pages_take(uint64_t count, void **out)
+bool pages_take(unsigned device, uint64_t count, void **out)
 {
-    if (count > physical_free)
+    uint64_t from = device * physical_count, to = from + physical_count;
+    if (count > physical_free[device])
         return false;
-    uint64_t at = first_fit(physical_used, 0, physical_count, count, 1);
-    if (at < physical_count) {
+    uint64_t at = first_fit(physical_used, from, to, count, 1);
+    if (at < to) {
         for (uint64_t i = 0; i < count; i++)
             out[i] = take_page(at + i);
         return true;
     }
-    for (uint64_t i = 0, page = 0; i < count; page++)
+    for (uint64_t i = 0, page = from; i < count; page++)
         if (!physical_used[page])
             out[i++] = take_page(page);
     return true;
 }
 
+static uint64_t number_of(const void *host)
+{
+    return (uint64_t)((const char *)host - arena) / PAGE_BYTES;
+}
+
+/* Whoever still maps the file must not see what the page is used for next. */
+static void out_of_file(void *page)
+{
+    mmap(page, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    physical_file[number_of(page)] = 0;
+}
+
 void pages_give(uint64_t count, void *const *pages)
 {
-    for (uint64_t i = 0; i < count; i++)
-        physical_used[(uint64_t)((char *)pages[i] - arena) / PAGE_BYTES] = 0;
-    physical_free += count;
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t page = number_of(pages[i]);
+        if (physical_file[page])
+            out_of_file(pages[i]);
+        physical_used[page] = 0;
+        physical_free[page / physical_count]++;
+    }
+}
+
+bool pages_into_file(void *page, int fd, uint64_t offset, uint32_t file)
+{
+    unsigned char resident[PAGE_BYTES / 4096];
+    /* What was never touched reads zero in a new file, too. */
+    bool known = mincore(page, PAGE_BYTES, resident) == 0;
+    for (uint64_t i = 0; i < PAGE_BYTES / 4096; i++)
+        if ((!known || resident[i] & 1) &&
+            pwrite(fd, (char *)page + i * 4096, 4096, (off_t)(offset + i * 4096)) != 4096)
+            return false;
+    if (mmap(page, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, (off_t)offset) == MAP_FAILED)
+        return false;
+    physical_file[number_of(page)] = file;
+    return true;
+}
+
+uint32_t pages_file(const void *page)
+{
+    return physical_file[number_of(page)];
 }
 
 /* ---- the map ---------------------------------------------------------------------------------------------------- */
@@ -176,23 +219,25 @@ static uint64_t entry_at(uint64_t page)
     return atomic_load_explicit(&page_table[page], memory_order_acquire);
 }
 
-void pages_map(uint64_t address, void *host, enum page_access access)
+void pages_map(uint64_t address, void *host, enum page_access access, unsigned reach)
 {
     uint64_t page = (address - base_address) / PAGE_BYTES;
-    atomic_store_explicit(&page_table[page], (uintptr_t)host | access, memory_order_release);
+    atomic_store_explicit(&page_table[page], (uintptr_t)host | (uint64_t)reach << REACH_SHIFT | access,
+                          memory_order_release);
 }
 
 void *pages_unmap(uint64_t address)
 {
     uint64_t page = (address - base_address) / PAGE_BYTES;
-    return (void *)(uintptr_t)(atomic_exchange(&page_table[page], 0) & ~ACCESS_MASK);
+    return (void *)(uintptr_t)(atomic_exchange(&page_table[page], 0) & HOST_MASK);
 }
 
-void *pages_mapped(uint64_t address, enum page_access *access)
+void *pages_mapped(uint64_t address, enum page_access *access, unsigned *reach)
 {
     uint64_t entry = entry_at((address - base_address) / PAGE_BYTES);
     *access = (enum page_access)(entry & ACCESS_MASK);
-    return (void *)(uintptr_t)(entry & ~ACCESS_MASK);
+    *reach = (unsigned)(entry >> REACH_SHIFT) & ((1u << PAGE_DEVICES) - 1);
+    return (void *)(uintptr_t)(entry & HOST_MASK);
 }
 
 bool pages_run(uint64_t address, struct pages_run *run)
@@ -209,7 +254,8 @@ bool pages_run(uint64_t address, struct pages_run *run)
         last++;
     run->address = base_address + first * PAGE_BYTES;
     run->bytes = (last - first + 1) * PAGE_BYTES;
-    run->host = (char *)(uintptr_t)((entry & ~ACCESS_MASK) - (page - first) * PAGE_BYTES);
+    run->host = (char *)(uintptr_t)((entry & HOST_MASK) - (page - first) * PAGE_BYTES);
     run->access = (enum page_access)(entry & ACCESS_MASK);
+    run->reach = (unsigned)(entry >> REACH_SHIFT) & ((1u << PAGE_DEVICES) - 1);
     return true;
 }

@@ -1,10 +1,14 @@
 #include "softgpu/pool.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "softgpu/fault.h"
 #include "softgpu/heap.h"
-#include "softgpu/memory.h"
+#include "softgpu/ipc.h"
 
 struct cached {
     struct allocation memory;
@@ -13,7 +17,11 @@ struct cached {
     struct cached *next;
 };
 struct pool {
-    bool is_default, destroyed;
+    bool is_default, destroyed, imported;
+    unsigned device, reach; /* bits of other devices that may use its memory */
+    CUmemAllocationHandleType handle_type;
+    int fd; /* of a pool that can be shared, or was imported; or -1 */
+    struct share_label *label;
     uint64_t threshold, max_bytes;
     uint64_t used, used_high, reserved, reserved_high; /* bytes */
     int reuse[3];                                      /* CU_MEMPOOL_ATTR_REUSE_* are kept and have no effect */
@@ -22,25 +30,27 @@ struct pool {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct pool default_pool = {.is_default = true, .reuse = {1, 1, 1}};
-static struct pool *pools = &default_pool; /* all */
-static struct pool *current = &default_pool;
-static bool default_known;
+static struct pool default_pools[PAGE_DEVICES];
+static struct pool *pools; /* all */
+static struct pool *current[PAGE_DEVICES];
 
-static struct pool *the_default(void)
+static struct pool *the_default(unsigned device)
 {
+    struct pool *p = &default_pools[device];
     pthread_mutex_lock(&lock);
-    if (!default_known)
-        default_known = handle_add(&default_pool, HANDLE_POOL);
+    if (!p->is_default && handle_add(p, HANDLE_POOL)) {
+        *p = (struct pool){.is_default = true, .device = device, .fd = -1, .reuse = {1, 1, 1}, .next = pools};
+        pools = current[device] = p;
+    }
     pthread_mutex_unlock(&lock);
-    return &default_pool;
+    return p;
 }
 
-struct pool *pool_current(void)
+struct pool *pool_current(unsigned device)
 {
-    the_default();
+    the_default(device);
     pthread_mutex_lock(&lock);
-    struct pool *p = current;
+    struct pool *p = current[device];
     pthread_mutex_unlock(&lock);
     return p;
 }
@@ -99,16 +109,45 @@ CUresult pool_alloc(struct pool *p, struct stream *stream, uint64_t bytes, uint6
     pthread_mutex_unlock(&lock);
     if (full)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult result = memory_alloc(stream->context, bytes, MEMORY_POOL, p, address);
+    CUresult result = memory_alloc_on(p->device, stream->context, bytes, MEMORY_POOL, p, address);
     if (result == CUDA_ERROR_OUT_OF_MEMORY && pool_trim_all())
-        result = memory_alloc(stream->context, bytes, MEMORY_POOL, p, address);
+        result = memory_alloc_on(p->device, stream->context, bytes, MEMORY_POOL, p, address);
     if (result == CUDA_SUCCESS) {
         pthread_mutex_lock(&lock);
         p->reserved += span;
         account(p, span);
+        unsigned reach = p->reach;
         pthread_mutex_unlock(&lock);
+        struct allocation a;
+        if (reach && memory_lookup(*address, &a))
+            memory_open_to(&a, reach);
     }
     return result;
+}
+
+struct imported_op {
+    struct op op;
+    struct allocation memory;
+};
+
+static void run_free_imported(struct op *op)
+{
+    memory_release(&((struct imported_op *)op)->memory);
+}
+
+/* Memory of another process's pool goes when the stream gets there. */
+static CUresult free_imported(uint64_t address, struct stream *stream)
+{
+    struct imported_op *o = op_new(sizeof *o, run_free_imported, NULL);
+    struct allocation a;
+    if (!o)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!memory_lookup(address, &a) || !a.owner || !memory_forget(address, MEMORY_IMPORTED, &o->memory)) {
+        op_unref(&o->op);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    o->op.always = true;
+    return engine_submit_and_forget(stream, &o->op);
 }
 
 CUresult pool_free(uint64_t address, struct stream *stream)
@@ -123,7 +162,7 @@ CUresult pool_free(uint64_t address, struct stream *stream)
     if (!memory_forget(address, MEMORY_POOL, &c->memory)) {
         free(c);
         op_unref(marker);
-        return CUDA_ERROR_INVALID_VALUE;
+        return free_imported(address, stream);
     }
     CUresult result = engine_submit(stream, marker);
     c->stream = stream->id;
@@ -190,13 +229,14 @@ bool pool_trim_all(void)
     return any;
 }
 
-void pool_reset(void)
+void pool_reset(unsigned device)
 {
     pool_trim_all();
-    memory_free_all(NULL, 1u << MEMORY_POOL);
+    memory_free_device(device, 1u << MEMORY_POOL);
     pthread_mutex_lock(&lock);
     for (struct pool *p = pools; p; p = p->next)
-        p->used = p->reserved = 0;
+        if (p->device == device)
+            p->used = p->reserved = 0;
     pthread_mutex_unlock(&lock);
 }
 
@@ -207,7 +247,8 @@ static CUresult enter_pool(CUmemoryPool handle, struct pool **out)
     CUresult result = enter();
     if (result != CUDA_SUCCESS)
         return result;
-    the_default();
+    for (unsigned i = 0; i < config_get()->devices; i++)
+        the_default(i);
     if (handle_of(handle) != HANDLE_POOL)
         return CUDA_ERROR_INVALID_VALUE;
     *out = (struct pool *)handle;
@@ -226,7 +267,7 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPoo
         result = context_stream(c, hStream, &s);
     if (result != CUDA_SUCCESS)
         return result;
-    if (!dptr)
+    if (!dptr || p->imported)
         return CUDA_ERROR_INVALID_VALUE;
     *dptr = 0;
     if (!bytesize)
@@ -247,7 +288,14 @@ CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUmemo
 
 CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
 {
-    return cuMemAllocFromPoolAsync(dptr, bytesize, (CUmemoryPool)pool_current(), hStream);
+    struct context *c;
+    struct stream *s;
+    CUresult result = enter_context(&c);
+    if (result == CUDA_SUCCESS)
+        result = context_stream(c, hStream, &s);
+    if (result != CUDA_SUCCESS)
+        return result;
+    return cuMemAllocFromPoolAsync(dptr, bytesize, (CUmemoryPool)pool_current(s->context->device), hStream);
 }
 
 CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
@@ -272,6 +320,24 @@ CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
     return cuMemFreeAsync(dptr, per_thread(hStream));
 }
 
+static struct pool *new_pool(unsigned device)
+{
+    struct pool *p = calloc(1, sizeof *p);
+    if (!p || !handle_add(p, HANDLE_POOL)) {
+        free(p);
+        return NULL;
+    }
+    p->device = device;
+    p->fd = -1;
+    for (int i = 0; i < 3; i++)
+        p->reuse[i] = 1;
+    pthread_mutex_lock(&lock);
+    p->next = pools;
+    pools = p;
+    pthread_mutex_unlock(&lock);
+    return p;
+}
+
 CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
 {
     CUresult result = enter();
@@ -279,22 +345,16 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
         return result;
     if (!pool || !poolProps || poolProps->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
         return CUDA_ERROR_INVALID_VALUE;
-    if (poolProps->handleTypes || poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
-        return log_unsupported_part("cuMemPoolCreate", "shared handles and places other than the device");
-    if (poolProps->location.id != 0)
+    if ((poolProps->handleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) ||
+        poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+        return log_unsupported_part("cuMemPoolCreate", "handles other than descriptors, places other than the device");
+    if (!device_exists(poolProps->location.id))
         return CUDA_ERROR_INVALID_DEVICE;
-    struct pool *p = calloc(1, sizeof *p);
-    if (!p || !handle_add(p, HANDLE_POOL)) {
-        free(p);
+    struct pool *p = new_pool((unsigned)poolProps->location.id);
+    if (!p)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    }
     p->max_bytes = poolProps->maxSize;
-    for (int i = 0; i < 3; i++)
-        p->reuse[i] = 1;
-    pthread_mutex_lock(&lock);
-    p->next = pools;
-    pools = p;
-    pthread_mutex_unlock(&lock);
+    p->handle_type = poolProps->handleTypes;
     *pool = (CUmemoryPool)p;
     return CUDA_SUCCESS;
 }
@@ -311,9 +371,16 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool)
     handle_remove(p, HANDLE_POOL);
     pthread_mutex_lock(&lock);
     p->destroyed = true;
+    if (p->fd >= 0)
+        close(p->fd);
+    if (p->label)
+        munmap(p->label, SHARE_LABEL_BYTES);
+    p->fd = -1;
+    p->label = NULL;
     trim(p, 0);
-    if (current == p)
-        current = &default_pool;
+    for (unsigned i = 0; i < PAGE_DEVICES; i++)
+        if (current[i] == p)
+            current[i] = &default_pools[i];
     pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
 }
@@ -402,17 +469,34 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void
     return result;
 }
 
+/* The pool's own device always has access; that of others is kept for new memory and given to what there is. */
 CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count)
 {
     struct pool *p;
     CUresult result = enter_pool(pool, &p);
     if (result == CUDA_SUCCESS && count && !map)
         result = CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = 0; result == CUDA_SUCCESS && i < count; i++)
-        if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE || map[i].location.id != 0 ||
-            map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-            result = CUDA_ERROR_INVALID_VALUE; /* the device's own access cannot be taken away, others there are none */
-    return result;
+    unsigned given = 0, taken = 0;
+    for (size_t i = 0; result == CUDA_SUCCESS && i < count; i++) {
+        bool own = map[i].location.id == (int)p->device, none = map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE;
+        if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE || (own && none) ||
+            (!none && map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE))
+            result = CUDA_ERROR_INVALID_VALUE;
+        else if (!device_exists(map[i].location.id))
+            result = CUDA_ERROR_INVALID_DEVICE;
+        else
+            *(none ? &taken : &given) |= own ? 0 : 1u << map[i].location.id;
+    }
+    if (result != CUDA_SUCCESS)
+        return result;
+    pthread_mutex_lock(&lock);
+    p->reach = (p->reach & ~taken) | given;
+    pthread_mutex_unlock(&lock);
+    struct allocation a;
+    for (uint64_t at = 0; given && memory_next(at, UINT64_MAX, &a); at = a.address + 1)
+        if (a.kind == MEMORY_POOL && a.owner == p)
+            memory_open_to(&a, given);
+    return CUDA_SUCCESS;
 }
 
 CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, CUmemLocation *location)
@@ -423,8 +507,11 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, CUme
         return result;
     if (!flags || !location)
         return CUDA_ERROR_INVALID_VALUE;
-    *flags = location->type == CU_MEM_LOCATION_TYPE_DEVICE && location->id == 0 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-                                                                                : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    bool device = location->type == CU_MEM_LOCATION_TYPE_DEVICE && device_exists(location->id);
+    pthread_mutex_lock(&lock);
+    *flags = device && (p->reach | 1u << p->device) >> location->id & 1 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+                                                                        : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
 }
 
@@ -435,9 +522,9 @@ CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev)
         return result;
     if (!pool_out)
         return CUDA_ERROR_INVALID_VALUE;
-    if (dev != 0)
+    if (!device_exists(dev))
         return CUDA_ERROR_INVALID_DEVICE;
-    *pool_out = (CUmemoryPool)the_default();
+    *pool_out = (CUmemoryPool)the_default((unsigned)dev);
     return CUDA_SUCCESS;
 }
 
@@ -445,7 +532,7 @@ CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev)
 {
     CUresult result = cuDeviceGetDefaultMemPool(pool, dev);
     if (result == CUDA_SUCCESS)
-        *pool = (CUmemoryPool)pool_current();
+        *pool = (CUmemoryPool)pool_current((unsigned)dev);
     return result;
 }
 
@@ -483,10 +570,106 @@ CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
     CUresult result = enter_pool(pool, &p);
     if (result != CUDA_SUCCESS)
         return result;
-    if (dev != 0)
+    if (!device_exists(dev))
         return CUDA_ERROR_INVALID_DEVICE;
+    if (p->imported || p->device != (unsigned)dev)
+        return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&lock);
-    current = p;
+    current[dev] = p;
     pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
+}
+
+/* ---- between processes: a pool's file has no pages, only its label; memory is exported allocation by allocation ---
+ */
+
+CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool, CUmemAllocationHandleType handleType,
+                                          unsigned long long flags)
+{
+    struct pool *p;
+    CUresult result = enter_pool(pool, &p);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!handle_out || flags || handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || p->handle_type != handleType)
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&lock);
+    if (p->fd < 0)
+        p->fd = share_create(SHARE_POOL, p->device, 0, &p->label);
+    int fd = p->fd < 0 ? -1 : fcntl(p->fd, F_DUPFD_CLOEXEC, 0);
+    pthread_mutex_unlock(&lock);
+    if (fd < 0)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *(int *)handle_out = fd;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle, CUmemAllocationHandleType handleType,
+                                            unsigned long long flags)
+{
+    struct share_label label;
+    CUresult result = enter();
+    if (result != CUDA_SUCCESS)
+        return result;
+    int from = (int)(intptr_t)handle;
+    if (!pool_out || flags || handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
+        !share_read_label(from, &label) || label.kind != SHARE_POOL || !device_exists((CUdevice)label.device))
+        return CUDA_ERROR_INVALID_VALUE;
+    struct share_label *page = mmap(NULL, SHARE_LABEL_BYTES, PROT_READ, MAP_SHARED, from, 0);
+    struct pool *p = page == MAP_FAILED ? NULL : new_pool(label.device);
+    if (!p)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    p->imported = true;
+    p->label = page;
+    *pool_out = (CUmemoryPool)p;
+    return CUDA_SUCCESS;
+}
+
+/* The kind of a handle names the pool, too: the importer must name the same. */
+static uint32_t kind_in(const struct pool *p)
+{
+    return SHARE_MEMORY | (uint32_t)(p->label->id << 8);
+}
+
+CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr)
+{
+    struct allocation a;
+    struct share_handle h;
+    CUresult result = enter();
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!shareData_out || !memory_lookup(ptr, &a) || a.kind != MEMORY_POOL)
+        return CUDA_ERROR_INVALID_VALUE;
+    const struct pool *p = a.owner;
+    if (!p->label || p->imported) /* the pool was not shared yet */
+        return CUDA_ERROR_INVALID_VALUE;
+    result = ipc_export(&a, &h);
+    if (result != CUDA_SUCCESS)
+        return result;
+    h.kind = kind_in(p);
+    memset(shareData_out, 0, sizeof *shareData_out);
+    memcpy(shareData_out, &h, sizeof h);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData *shareData)
+{
+    struct context *c;
+    struct pool *p;
+    struct share_handle h;
+    uint64_t address;
+    CUresult result = enter_context(&c);
+    if (result == CUDA_SUCCESS)
+        result = enter_pool(pool, &p);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!ptr_out || !shareData || !p->imported)
+        return CUDA_ERROR_INVALID_VALUE;
+    memcpy(&h, shareData, sizeof h);
+    if (h.kind != kind_in(p) || !h.export_)
+        return CUDA_ERROR_INVALID_VALUE;
+    h.kind = SHARE_MEMORY;
+    result = ipc_import(c, p, &h, &address);
+    if (result == CUDA_SUCCESS)
+        *ptr_out = address;
+    return result == CUDA_ERROR_INVALID_HANDLE ? CUDA_ERROR_INVALID_VALUE : result;
 }

@@ -12,11 +12,11 @@
 struct pool;
 CUresult pool_alloc(struct pool *pool, struct stream *stream, uint64_t bytes, uint64_t *address);
 CUresult pool_free(uint64_t address, struct stream *stream);
-CUresult pool_free_now(uint64_t address); /* the device is idle */
-struct pool *pool_current(void);          /* of the device: the default one, unless the program set another */
+CUresult pool_free_now(uint64_t address);   /* the device is idle */
+struct pool *pool_current(unsigned device); /* the default one, unless the program set another */
 
-void pool_trim_idle(void); /* called after a synchronisation */
-bool pool_trim_all(void);  /* waits for the device and gives back all cached memory; true when there was some */
-void pool_reset(void);     /* with the primary context: all memory of all pools goes */
+void pool_trim_idle(void);        /* called after a synchronisation */
+bool pool_trim_all(void);         /* waits for the device and gives back all cached memory; true when there was some */
+void pool_reset(unsigned device); /* with the primary context: all memory of the device's pools goes */
 
 #endif

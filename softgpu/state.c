@@ -30,7 +30,10 @@ static void at_exit(void)
 
 static void init_device(void)
 {
-    if (!memory_init() || !context_primary()) {
+    bool ok = memory_init();
+    for (unsigned i = 0; ok && i < config_get()->devices; i++)
+        ok = context_primary(i) != NULL;
+    if (!ok) {
         init_result = CUDA_ERROR_OUT_OF_MEMORY;
         return;
     }

@@ -463,7 +463,7 @@ static void test_vmm_refuses(void **state)
     CUdeviceptr va;
     CUmemGenericAllocationHandle h;
     CUmemAllocationProp shared = device_prop;
-    shared.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    shared.requestedHandleTypes = CU_MEM_HANDLE_TYPE_FABRIC;
     fails(CUDA_ERROR_INVALID_VALUE, cuMemAddressReserve(&va, g + 1, 0, 0, 0));
     fails(CUDA_ERROR_INVALID_VALUE, cuMemCreate(&h, 1000, &device_prop, 0));
     fails(CUDA_ERROR_NOT_SUPPORTED, cuMemCreate(&h, g, &shared, 0));

@@ -57,6 +57,12 @@ static void run_ephemeral(struct op *op)
     copy->run(copy);
 }
 
+static void describe_ephemeral(const struct op *op, struct trace_work *work)
+{
+    const struct op *copy = ((const struct ephemeral_op *)op)->copy;
+    copy->describe(copy, work);
+}
+
 static void drop_ephemeral(struct op *op)
 {
     struct ephemeral_op *e = (struct ephemeral_op *)op;
@@ -82,6 +88,7 @@ static CUresult make_ephemeral(struct copy_box box, struct op **out)
     box.from_slice = box.width * box.height;
     box.from_side = COPY_HOST;
     CUresult result = copy_make(&box, &e->copy);
+    e->op.describe = describe_ephemeral;
     if (result == CUDA_SUCCESS)
         *out = &e->op;
     else

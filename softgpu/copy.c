@@ -132,6 +132,8 @@ CUresult copy_make(const struct copy_box *box, struct op **out)
     if (!c)
         return CUDA_ERROR_OUT_OF_MEMORY;
     c->box = *box;
+    c->async = true;
+    c->op.describe = empty ? NULL : describe_copy;
     *out = &c->op;
     return CUDA_SUCCESS;
 }

@@ -23,6 +23,7 @@ void trace_run(struct op *op, const struct stream *s)
     }
     struct trace_work work = {.tag = op->tag,
                               .queued = op->queued_ns,
+                              .device = s->context->device,
                               .context = (uint32_t)s->context->id,
                               .stream = (uint32_t)s->id,
                               .start = hooks->now()};
@@ -75,7 +76,7 @@ static bool ask_context(CUcontext context, CUcontext *handle, uint32_t *id)
 
 static unsigned ask_primary(CUcontext *handle)
 {
-    struct context *c = enter() == CUDA_SUCCESS ? context_primary() : NULL;
+    struct context *c = enter() == CUDA_SUCCESS ? context_primary(0) : NULL;
     *handle = (CUcontext)c;
     context_lock();
     unsigned retains = c && atomic_load(&c->alive) ? c->retains : 0;

@@ -23,6 +23,15 @@ CUDA_INJECTION64_PATH=$inject INJECT_OUT=$scratch/kernels bare "$programs/driver
 equal "exit code with an injected profiler" 0 $?
 equal "the device" 1 "$(grep -c '^device .' "$scratch/kernels")"
 check "kernels of the injected profiler" grep -q '^kernel [^ ]* [1-9][0-9]* [1-9]' "$scratch/kernels"
+for kernel in matmul layernorm softmax cross_entropy adamw; do
+    [ -e "$scratch/block" ] || CUDA_INJECTION64_PATH=$inject INJECT_OUT=$scratch/block bare "$programs/block_ok" >"$scratch/block.out" 2>&1
+    check "kernel $kernel of the transformer block" grep -q "^kernel [^ ]*$kernel" "$scratch/block"
+done
+if [ -x "$programs/blas" ]; then
+    CUDA_INJECTION64_PATH=$inject INJECT_OUT=$scratch/blas bare "$programs/blas" >"$scratch/blas.out" 2>&1
+    equal "exit code of the cuBLAS program" 0 $?
+    check "routines are kernels" grep -q '^kernel cublasSgemm_v2 1 1$' "$scratch/blas"
+fi
 CUDA_INJECTION64_PATH=/nowhere.so bare "$programs/driver_ok" >"$scratch/other" 2>&1
 equal "exit code with an injection that is not there" 0 $?
 check "output with an injection that is not there" cmp "$scratch/out" "$scratch/other"

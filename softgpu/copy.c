@@ -92,8 +92,8 @@ static void describe_copy(const struct op *op, struct trace_work *work)
     const struct copy_box *b = &c->box;
     work->kind = TRACE_COPY;
     work->copy.bytes = b->width * b->height * b->depth;
-    work->copy.from = trace_memory_of(b->from, b->from_side == COPY_DEVICE);
-    work->copy.to = trace_memory_of(b->to, b->to_side == COPY_DEVICE);
+    work->copy.from = trace_memory_of(b->from, b->from_side == COPY_DEVICE, &work->copy.from_device);
+    work->copy.to = trace_memory_of(b->to, b->to_side == COPY_DEVICE, &work->copy.to_device);
     work->copy.async = c->async;
 }
 
@@ -103,7 +103,8 @@ static void describe_fill(const struct op *op, struct trace_work *work)
     work->kind = TRACE_FILL;
     work->fill.bytes = c->fill.width * c->fill.height * c->fill.element;
     work->fill.value = c->fill.value;
-    work->fill.to = trace_memory_of(c->fill.to, true);
+    uint32_t device;
+    work->fill.to = trace_memory_of(c->fill.to, true, &device);
     work->fill.async = c->async;
 }
 

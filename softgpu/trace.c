@@ -33,12 +33,9 @@ void trace_run(struct op *op, const struct stream *s)
     hooks->work(&work);
 }
 
-enum trace_memory trace_memory_of(uint64_t address, bool device_side)
+static enum trace_memory kind_of(const struct allocation *a)
 {
-    struct allocation a;
-    if (!memory_lookup(address, &a))
-        return device_side ? TRACE_ARRAY : TRACE_PAGEABLE;
-    switch (a.kind) {
+    switch (a->kind) {
     case MEMORY_MANAGED:
         return TRACE_MANAGED;
     case MEMORY_PINNED:
@@ -49,6 +46,16 @@ enum trace_memory trace_memory_of(uint64_t address, bool device_side)
     default:
         return TRACE_DEVICE;
     }
+}
+
+enum trace_memory trace_memory_of(uint64_t address, bool device_side, uint32_t *device)
+{
+    struct allocation a;
+    *device = 0;
+    if (!memory_lookup(address, &a))
+        return device_side ? TRACE_ARRAY : TRACE_PAGEABLE;
+    *device = a.device;
+    return kind_of(&a);
 }
 
 /* ---- questions -------------------------------------------------------------------------------------------------- */
@@ -66,17 +73,21 @@ static struct context *live(CUcontext handle)
     return c && handle_of(c) == HANDLE_CONTEXT && atomic_load(&c->alive) ? c : NULL;
 }
 
-static bool ask_context(CUcontext context, CUcontext *handle, uint32_t *id)
+static struct trace_context describe_context(struct context *c)
+{
+    return (struct trace_context){(CUcontext)c, (uint32_t)c->id, c->device};
+}
+
+static bool ask_context(CUcontext context, struct trace_context *out)
 {
     struct context *c = live(context);
-    *handle = (CUcontext)c;
-    *id = c ? (uint32_t)c->id : 0;
+    *out = c ? describe_context(c) : (struct trace_context){0};
     return c != NULL;
 }
 
-static unsigned ask_primary(CUcontext *handle)
+static unsigned ask_primary(CUdevice device, CUcontext *handle)
 {
-    struct context *c = enter() == CUDA_SUCCESS ? context_primary(0) : NULL;
+    struct context *c = enter() == CUDA_SUCCESS && device_exists(device) ? context_primary((unsigned)device) : NULL;
     *handle = (CUcontext)c;
     context_lock();
     unsigned retains = c && atomic_load(&c->alive) ? c->retains : 0;
@@ -84,11 +95,13 @@ static unsigned ask_primary(CUcontext *handle)
     return retains;
 }
 
-static void ask_contexts(void (*each)(CUcontext handle, uint32_t id, void *data), void *data)
+static void ask_contexts(void (*each)(const struct trace_context *context, void *data), void *data)
 {
     for (struct context *c = context_all(); c; c = c->next)
-        if (live((CUcontext)c))
-            each((CUcontext)c, (uint32_t)c->id, data);
+        if (live((CUcontext)c)) {
+            struct trace_context found = describe_context(c);
+            each(&found, data);
+        }
 }
 
 static struct trace_stream describe_stream(const struct stream *s)
@@ -141,13 +154,12 @@ static const char *ask_kernel_name(CUfunction function)
     }
 }
 
-static bool ask_allocation(CUdeviceptr address, uint64_t *bytes, enum trace_memory *kind)
+static bool ask_allocation(CUdeviceptr address, struct trace_allocation *out)
 {
     struct allocation a;
     if (!memory_lookup(address, &a))
         return false;
-    *bytes = a.bytes;
-    *kind = trace_memory_of(address, false);
+    *out = (struct trace_allocation){a.bytes, kind_of(&a), a.device};
     return true;
 }
 

@@ -56,6 +56,7 @@ struct trace_work {
         struct {
             uint64_t bytes;
             enum trace_memory from, to;
+            uint32_t from_device, to_device;
             bool async;
         } copy;
         struct {
@@ -75,10 +76,20 @@ struct trace_hooks {
     void (*work)(const struct trace_work *work);
 };
 
+struct trace_context {
+    CUcontext handle;
+    uint32_t id, device;
+};
 struct trace_stream {
     uint32_t id, context;
     int priority;
     bool non_blocking, null_stream;
+};
+
+struct trace_allocation {
+    uint64_t bytes;
+    enum trace_memory kind;
+    uint32_t device;
 };
 
 enum { TRACE_VERSION = 1 };
@@ -88,17 +99,17 @@ struct softgpu_trace {
     _Atomic(const struct trace_hooks *) hooks;
     bool (*initialised)(void);
     /* NULL is the calling thread's current context; false when it is none or not alive. */
-    bool (*context)(CUcontext context, CUcontext *handle, uint32_t *id);
-    /* The primary context, and how often it is retained. */
-    unsigned (*primary)(CUcontext *handle);
+    bool (*context)(CUcontext context, struct trace_context *out); /* zeroed when false */
+    /* The primary context of a device, and how often it is retained. */
+    unsigned (*primary)(CUdevice device, CUcontext *handle);
     /* Calls `each` with every live context. */
-    void (*contexts)(void (*each)(CUcontext handle, uint32_t id, void *data), void *data);
+    void (*contexts)(void (*each)(const struct trace_context *context, void *data), void *data);
     bool (*stream)(CUcontext context, CUstream stream, struct trace_stream *out);
     /* Calls `each` with every stream of a live context. */
     void (*streams)(CUcontext context, void (*each)(const struct trace_stream *stream, void *data), void *data);
     const char *(*kernel_name)(CUfunction function); /* CUfunction or CUkernel; NULL when it is neither */
     /* The allocation at an address. */
-    bool (*allocation)(CUdeviceptr address, uint64_t *bytes, enum trace_memory *kind);
+    bool (*allocation)(CUdeviceptr address, struct trace_allocation *out);
 };
 
 #endif

@@ -16,6 +16,7 @@ struct stream;
 void trace_tag(struct op *op); /* of an operation that was just made */
 /* Runs it, watched if it is to be, as work of a stream; also an operation that is part of another one. */
 void trace_run(struct op *op, const struct stream *stream);
-enum trace_memory trace_memory_of(uint64_t address, bool device_side);
+/* What memory an address is of, and of which device. */
+enum trace_memory trace_memory_of(uint64_t address, bool device_side, uint32_t *device);
 
 #endif

@@ -164,19 +164,18 @@ CUptiResult cuptiActivityEnableAndDump(CUpti_ActivityKind kind)
 
 static CUptiResult set_override(CUcontext context, CUpti_ActivityKind kind, bool value)
 {
-    CUcontext handle;
-    uint32_t id;
+    struct trace_context found;
     CUptiResult result = check_kind(kind);
     if (result != CUPTI_SUCCESS)
         return result;
-    if (!context || !attach_driver()->context(context, &handle, &id))
+    if (!context || !attach_driver()->context(context, &found))
         return failed(CUPTI_ERROR_INVALID_CONTEXT);
     pthread_mutex_lock(&lock);
     unsigned i = 0, n = atomic_load(&override_count);
-    while (i < n && (overrides[i].context != id || overrides[i].kind != kind))
+    while (i < n && (overrides[i].context != found.id || overrides[i].kind != kind))
         i++;
     if (i < OVERRIDES) {
-        overrides[i] = (struct override){id, kind, value};
+        overrides[i] = (struct override){found.id, kind, value};
         if (i == n)
             atomic_store(&override_count, n + 1);
     }

@@ -200,7 +200,10 @@ static void issue(const struct trace_call *call, struct call_state *state, CUpti
                                .symbolName = symbol_of(call),
                                .correlationData = &state->data,
                                .correlationId = state->correlation};
-    attach_driver()->context(NULL, &data.context, &data.contextUid);
+    struct trace_context context;
+    attach_driver()->context(NULL, &context);
+    data.context = context.handle;
+    data.contextUid = context.id;
     callback_issue(domain, state->id, &data);
 }
 
@@ -225,12 +228,11 @@ static void enter(struct trace_call *call)
 
 static void write_api(const struct trace_call *call, const struct call_state *state, uint64_t end)
 {
-    CUcontext handle;
-    uint32_t context;
-    attach_driver()->context(NULL, &handle, &context);
-    if (!activity_api_on(call->site->side, state->id, context))
+    struct trace_context context;
+    attach_driver()->context(NULL, &context);
+    if (!activity_api_on(call->site->side, state->id, context.id))
         return;
-    if (!self.told && activity_on(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, context)) {
+    if (!self.told && activity_on(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, context.id)) {
         external_write(state->correlation);
         self.told = true;
     }

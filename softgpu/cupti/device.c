@@ -10,12 +10,15 @@ static void *function(const char *name)
     return attach_function(name);
 }
 
-static uint32_t attribute(CUdevice device, CUdevice_attribute which)
+uint32_t device_attribute(CUdevice device, CUdevice_attribute which)
 {
     int value = 0;
     get_attribute get = NULL;
     *(void **)&get = function("cuDeviceGetAttribute");
-    return get && get(&value, which, device) == CUDA_SUCCESS ? (uint32_t)value : 0;
+    self.busy++;
+    bool ok = get && get(&value, which, device) == CUDA_SUCCESS;
+    self.busy--;
+    return ok ? (uint32_t)value : 0;
 }
 
 static const char *name_of(CUdevice device)
@@ -65,7 +68,7 @@ static void write_one(CUdevice device)
                                     .isCudaVisible = 1,
                                     .numaId = invalidNumaId};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        uint32_t value = attribute(device, fields[i].attribute);
+        uint32_t value = device_attribute(device, fields[i].attribute);
         memcpy((char *)&record + fields[i].offset, &value, sizeof value);
     }
     *(void **)&total = function("cuDeviceTotalMem_v2");
@@ -75,23 +78,30 @@ static void write_one(CUdevice device)
     if (uuid)
         uuid(&record.uuid, device);
     /* kHz and bits to bytes per second over both edges of the clock */
-    record.globalMemoryBandwidth = (uint64_t)attribute(device, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE) *
-                                   attribute(device, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH) / 8 * 2 * 1000;
+    record.globalMemoryBandwidth = (uint64_t)device_attribute(device, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE) *
+                                   device_attribute(device, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH) / 8 * 2 * 1000;
     if (record.numThreadsPerWarp)
         record.maxWarpsPerMultiprocessor =
-            attribute(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR) / record.numThreadsPerWarp;
+            device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR) / record.numThreadsPerWarp;
     record.name = name_of(device);
     buffer_write(&record);
 }
 
-void device_write_all(void)
+int device_count(void)
 {
     int count = 0;
     CUresult (*get)(int *) = NULL;
     *(void **)&get = function("cuDeviceGetCount");
     self.busy++;
-    if (get && get(&count) == CUDA_SUCCESS)
-        for (int i = 0; i < count; i++)
-            write_one(i);
+    bool ok = get && get(&count) == CUDA_SUCCESS;
+    self.busy--;
+    return ok ? count : 0;
+}
+
+void device_write_all(void)
+{
+    self.busy++;
+    for (int i = 0, count = device_count(); i < count; i++)
+        write_one(i);
     self.busy--;
 }

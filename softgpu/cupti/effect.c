@@ -110,11 +110,19 @@ static uint64_t result_word(const struct trace_call *call)
     return value;
 }
 
-static uint32_t current_context(CUcontext *handle)
+/* The first parameter, where it is a device. */
+static CUdevice device_word(const struct trace_call *call)
 {
-    uint32_t id;
-    attach_driver()->context(NULL, handle, &id);
-    return id;
+    CUdevice device;
+    memcpy(&device, call->params, sizeof device);
+    return device;
+}
+
+static struct trace_context current_context(void)
+{
+    struct trace_context context;
+    attach_driver()->context(NULL, &context);
+    return context;
 }
 
 static CUstream stream_of(uint64_t handle, bool own)
@@ -136,9 +144,9 @@ static struct map events;   /* handle to id << 32 | records */
 static uint32_t last_module, last_event;
 static atomic_bool init_told;
 
-static void know_context(CUcontext handle, uint32_t id, void *data)
+static void know_context(const struct trace_context *context, void *data)
 {
-    map_put(&contexts, (uintptr_t)handle, id);
+    map_put(&contexts, (uintptr_t)context->handle, context->id);
 }
 
 void effect_attach(void)
@@ -151,13 +159,13 @@ void effect_attach(void)
     pthread_mutex_unlock(&lock);
 }
 
-static bool context_is_new(CUcontext handle, uint32_t id)
+static bool context_is_new(const struct trace_context *context)
 {
     uint64_t known;
     pthread_mutex_lock(&lock);
-    bool fresh = !map_get(&contexts, (uintptr_t)handle, &known);
+    bool fresh = !map_get(&contexts, (uintptr_t)context->handle, &known);
     if (fresh)
-        map_put(&contexts, (uintptr_t)handle, id);
+        map_put(&contexts, (uintptr_t)context->handle, context->id);
     pthread_mutex_unlock(&lock);
     return fresh;
 }
@@ -218,25 +226,20 @@ static void write_stream(const struct trace_stream *s, uint32_t correlation)
         buffer_write(&record);
 }
 
-static void write_context(CUcontext handle, uint32_t id)
+static void write_context(const struct trace_context *context)
 {
     struct trace_stream null_stream = {0};
-    int processors = 0;
-    CUresult (*get)(int *, CUdevice_attribute, CUdevice) = NULL;
-    *(void **)&get = attach_function("cuDeviceGetAttribute");
-    attach_driver()->stream(handle, CU_STREAM_LEGACY, &null_stream);
-    self.busy++;
-    if (get)
-        get(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0);
-    self.busy--;
+    CUdevice device = (CUdevice)context->device;
+    attach_driver()->stream(context->handle, CU_STREAM_LEGACY, &null_stream);
     CUpti_ActivityContext3 record = {.kind = CUPTI_ACTIVITY_KIND_CONTEXT,
-                                     .contextId = id,
-                                     .deviceId = 0,
+                                     .contextId = context->id,
+                                     .deviceId = context->device,
                                      .computeApiKind = CUPTI_ACTIVITY_COMPUTE_API_CUDA,
                                      .nullStreamId = (uint16_t)null_stream.id,
                                      .parentContextId = CUPTI_INVALID_CONTEXT_ID,
-                                     .numMultiprocessors = (uint16_t)processors};
-    if (activity_on(CUPTI_ACTIVITY_KIND_CONTEXT, id))
+                                     .numMultiprocessors =
+                                         (uint16_t)device_attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)};
+    if (activity_on(CUPTI_ACTIVITY_KIND_CONTEXT, context->id))
         buffer_write(&record);
 }
 
@@ -247,17 +250,16 @@ static void resource(CUpti_CallbackIdResource what, CUcontext context, CUstream 
     callback_issue(CUPTI_CB_DOMAIN_RESOURCE, what, &data);
 }
 
-static void context_new(CUcontext context, uint32_t correlation)
+static void context_new(CUcontext handle, uint32_t correlation)
 {
-    CUcontext handle;
-    uint32_t id;
+    struct trace_context context;
     struct trace_stream null_stream;
-    if (!attach_driver()->context(context, &handle, &id) || !context_is_new(handle, id))
+    if (!attach_driver()->context(handle, &context) || !context_is_new(&context))
         return;
-    write_context(handle, id);
-    if (attach_driver()->stream(handle, CU_STREAM_LEGACY, &null_stream))
+    write_context(&context);
+    if (attach_driver()->stream(context.handle, CU_STREAM_LEGACY, &null_stream))
         write_stream(&null_stream, correlation);
-    resource(CUPTI_CBID_RESOURCE_CONTEXT_CREATED, handle, NULL, NULL);
+    resource(CUPTI_CBID_RESOURCE_CONTEXT_CREATED, context.handle, NULL, NULL);
 }
 
 static void context_end(CUcontext handle)
@@ -269,32 +271,28 @@ static void context_end(CUcontext handle)
 static void stream_new(CUstream stream, uint32_t correlation)
 {
     struct trace_stream found;
-    CUcontext handle;
-    current_context(&handle);
     if (attach_driver()->stream(NULL, stream, &found))
         write_stream(&found, correlation);
-    resource(CUPTI_CBID_RESOURCE_STREAM_CREATED, handle, stream, NULL);
+    resource(CUPTI_CBID_RESOURCE_STREAM_CREATED, current_context().handle, stream, NULL);
 }
 
 static void stream_end(CUstream stream)
 {
     struct trace_stream found;
-    CUcontext handle;
-    current_context(&handle);
     if (attach_driver()->stream(NULL, stream, &found))
-        resource(CUPTI_CBID_RESOURCE_STREAM_DESTROY_STARTING, handle, stream, NULL);
+        resource(CUPTI_CBID_RESOURCE_STREAM_DESTROY_STARTING, current_context().handle, stream, NULL);
 }
 
 /* There is no machine code to show. */
 static void module(CUpti_CallbackIdResource what, uint64_t handle)
 {
-    CUcontext context;
-    uint32_t context_id = current_context(&context), id = module_id(handle, what == CUPTI_CBID_RESOURCE_MODULE_LOADED);
+    struct trace_context context = current_context();
+    uint32_t id = module_id(handle, what == CUPTI_CBID_RESOURCE_MODULE_LOADED);
     CUpti_ModuleResourceData data = {.moduleId = id};
-    CUpti_ActivityModule record = {.kind = CUPTI_ACTIVITY_KIND_MODULE, .contextId = context_id, .id = id};
-    if (what == CUPTI_CBID_RESOURCE_MODULE_LOADED && activity_on(CUPTI_ACTIVITY_KIND_MODULE, context_id))
+    CUpti_ActivityModule record = {.kind = CUPTI_ACTIVITY_KIND_MODULE, .contextId = context.id, .id = id};
+    if (what == CUPTI_CBID_RESOURCE_MODULE_LOADED && activity_on(CUPTI_ACTIVITY_KIND_MODULE, context.id))
         buffer_write(&record);
-    resource(what, context, NULL, &data);
+    resource(what, context.handle, NULL, &data);
     if (what == CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING)
         forget(&modules, handle);
 }
@@ -313,8 +311,7 @@ static void synchronised(const struct trace_call *call, const struct call_state 
 {
     struct trace_stream stream = {.id = CUPTI_SYNCHRONIZATION_INVALID_VALUE};
     struct event event = {.id = CUPTI_SYNCHRONIZATION_INVALID_VALUE};
-    CUcontext handle;
-    uint32_t context = current_context(&handle);
+    struct trace_context context = current_context();
     if (sync->has_stream)
         attach_driver()->stream(NULL, sync->stream, &stream);
     if (sync->event)
@@ -324,14 +321,14 @@ static void synchronised(const struct trace_call *call, const struct call_state 
                                              .start = state->start,
                                              .end = end,
                                              .correlationId = state->correlation,
-                                             .contextId = context,
+                                             .contextId = context.id,
                                              .streamId = stream.id,
                                              .cudaEventId = event.id,
                                              .cudaEventSyncId = event.records,
                                              .returnValue = (uint32_t)call->result};
-    if (activity_on(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, context))
+    if (activity_on(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, context.id))
         buffer_write(&record);
-    CUpti_SynchronizeData data = {.context = handle, .stream = sync->stream};
+    CUpti_SynchronizeData data = {.context = context.handle, .stream = sync->stream};
     if (call->result == CUDA_SUCCESS && sync->type == CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE)
         callback_issue(CUPTI_CB_DOMAIN_SYNCHRONIZE, CUPTI_CBID_SYNCHRONIZE_STREAM_SYNCHRONIZED, &data);
     if (call->result == CUDA_SUCCESS && sync->type == CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE)
@@ -341,17 +338,17 @@ static void synchronised(const struct trace_call *call, const struct call_state 
 static void event_recorded(uint64_t handle, CUstream stream, uint32_t correlation)
 {
     struct trace_stream found = {0};
-    CUcontext current;
-    uint32_t context = current_context(&current);
+    struct trace_context context = current_context();
     struct event event = event_of(handle, true);
     attach_driver()->stream(NULL, stream, &found);
     CUpti_ActivityCudaEvent2 record = {.kind = CUPTI_ACTIVITY_KIND_CUDA_EVENT,
                                        .correlationId = correlation,
-                                       .contextId = context,
+                                       .contextId = context.id,
                                        .streamId = found.id,
                                        .eventId = event.id,
+                                       .deviceId = context.device,
                                        .cudaEventSyncId = event.records};
-    if (activity_on(CUPTI_ACTIVITY_KIND_CUDA_EVENT, context))
+    if (activity_on(CUPTI_ACTIVITY_KIND_CUDA_EVENT, context.id))
         buffer_write(&record);
 }
 
@@ -363,9 +360,8 @@ static void memory(CUpti_ActivityMemoryOperationType operation, uint64_t address
         [TRACE_DEVICE] = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE,     [TRACE_ARRAY] = CUPTI_ACTIVITY_MEMORY_KIND_ARRAY,
         [TRACE_MANAGED] = CUPTI_ACTIVITY_MEMORY_KIND_MANAGED,
     };
-    CUcontext handle;
-    uint32_t context = current_context(&handle);
-    if (!activity_on(CUPTI_ACTIVITY_KIND_MEMORY2, context))
+    struct trace_context context = current_context();
+    if (!activity_on(CUPTI_ACTIVITY_KIND_MEMORY2, context.id))
         return;
     struct trace_stream stream = {.id = CUPTI_INVALID_STREAM_ID};
     if (async) {
@@ -376,13 +372,14 @@ static void memory(CUpti_ActivityMemoryOperationType operation, uint64_t address
     }
     CUpti_ActivityMemory4 record = {.kind = CUPTI_ACTIVITY_KIND_MEMORY2,
                                     .memoryOperationType = operation,
-                                    .memoryKind = kinds[state->note],
+                                    .memoryKind = kinds[state->memory],
                                     .correlationId = state->correlation,
                                     .address = address,
                                     .bytes = state->bytes,
                                     .timestamp = end,
                                     .processId = (uint32_t)getpid(),
-                                    .contextId = context,
+                                    .deviceId = state->device,
+                                    .contextId = context.id,
                                     .streamId = stream.id,
                                     .isAsync = async};
     buffer_write(&record);
@@ -391,10 +388,12 @@ static void memory(CUpti_ActivityMemoryOperationType operation, uint64_t address
 /* Size and kind of an allocation; false when there is none. */
 static bool look_up(uint64_t address, struct call_state *state)
 {
-    enum trace_memory kind = TRACE_DEVICE;
-    bool found = attach_driver()->allocation(address, &state->bytes, &kind);
-    state->address = address;
-    state->note = kind;
+    struct trace_allocation a = {0};
+    bool found = attach_driver()->allocation(address, &a);
+    state->address = found ? address : 0;
+    state->bytes = a.bytes;
+    state->memory = (uint16_t)a.kind;
+    state->device = (uint16_t)a.device;
     return found;
 }
 
@@ -408,11 +407,11 @@ void effect_before(const struct trace_call *call, struct call_state *state)
         context_end((CUcontext)(uintptr_t)word(call, 0));
         break;
     case PRIMARY_RELEASE:
-        if (attach_driver()->primary(&primary) == 1)
+        if (attach_driver()->primary(device_word(call), &primary) == 1)
             context_end(primary);
         break;
     case PRIMARY_RESET:
-        if (attach_driver()->primary(&primary))
+        if (attach_driver()->primary(device_word(call), &primary))
             context_end(primary);
         break;
     case STREAM_END:
@@ -513,13 +512,13 @@ static void dump_stream(const struct trace_stream *stream, void *data)
     write_stream(stream, CUPTI_CORRELATION_ID_UNKNOWN);
 }
 
-static void dump_context(CUcontext handle, uint32_t id, void *data)
+static void dump_context(const struct trace_context *context, void *data)
 {
     CUpti_ActivityKind kind = *(const CUpti_ActivityKind *)data;
     if (kind == CUPTI_ACTIVITY_KIND_CONTEXT)
-        write_context(handle, id);
+        write_context(context);
     else
-        attach_driver()->streams(handle, dump_stream, NULL);
+        attach_driver()->streams(context->handle, dump_stream, NULL);
 }
 
 void effect_dump(CUpti_ActivityKind kind)

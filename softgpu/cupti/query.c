@@ -60,29 +60,27 @@ CUptiResult cuptiGetLastError(void)
 
 CUptiResult cuptiGetContextId(CUcontext context, uint32_t *contextId)
 {
-    CUcontext handle;
+    struct trace_context found;
     if (!contextId)
         return failed(CUPTI_ERROR_INVALID_PARAMETER);
     if (!attach_driver())
         return failed(CUPTI_ERROR_NOT_INITIALIZED);
-    uint32_t id;
-    if (!context || !attach_driver()->context(context, &handle, &id))
+    if (!context || !attach_driver()->context(context, &found))
         return failed(CUPTI_ERROR_INVALID_CONTEXT);
-    *contextId = id;
+    *contextId = found.id;
     return CUPTI_SUCCESS;
 }
 
 CUptiResult cuptiGetDeviceId(CUcontext context, uint32_t *deviceId)
 {
-    CUcontext handle;
-    uint32_t id;
+    struct trace_context found;
     if (!deviceId)
         return failed(CUPTI_ERROR_INVALID_PARAMETER);
     if (!attach_driver())
         return failed(CUPTI_ERROR_NOT_INITIALIZED);
-    if (!attach_driver()->context(context, &handle, &id))
+    if (!attach_driver()->context(context, &found))
         return failed(CUPTI_ERROR_INVALID_DEVICE);
-    *deviceId = 0; /* the one there is */
+    *deviceId = found.device;
     return CUPTI_SUCCESS;
 }
 
@@ -112,8 +110,8 @@ CUptiResult cuptiDeviceSupported(CUdevice dev, int *support)
         return failed(CUPTI_ERROR_INVALID_PARAMETER);
     if (!attach_driver())
         return failed(CUPTI_ERROR_NOT_INITIALIZED);
-    *support = dev == 0;
-    return dev == 0 ? CUPTI_SUCCESS : failed(CUPTI_ERROR_INVALID_DEVICE);
+    *support = dev >= 0 && dev < device_count();
+    return *support ? CUPTI_SUCCESS : failed(CUPTI_ERROR_INVALID_DEVICE);
 }
 
 /* What the toolkit of these headers supports: 7.5 and later. */
@@ -130,7 +128,7 @@ CUptiResult cuptiDeviceVirtualizationMode(CUdevice dev, CUpti_DeviceVirtualizati
     if (!mode)
         return failed(CUPTI_ERROR_INVALID_PARAMETER);
     *mode = CUPTI_DEVICE_VIRTUALIZATION_MODE_NONE;
-    return dev == 0 ? CUPTI_SUCCESS : failed(CUPTI_ERROR_INVALID_DEVICE);
+    return dev >= 0 && dev < device_count() ? CUPTI_SUCCESS : failed(CUPTI_ERROR_INVALID_DEVICE);
 }
 
 /* Leaves the process: what was recorded is given back first. */

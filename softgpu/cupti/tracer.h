@@ -63,11 +63,12 @@ void external_write(uint32_t correlation);
 /* What is kept of a call between enter and exit, in trace_call.own. */
 struct call_state {
     uint64_t start;
-    uint64_t data; /* CUpti_CallbackData.correlationData */
-    uint64_t bytes, address;
+    uint64_t data;    /* CUpti_CallbackData.correlationData */
+    uint64_t address; /* of memory that is being freed, and what it was */
+    uint64_t bytes;
     uint32_t correlation;
-    uint32_t id;   /* CUPTI's number of the function; 0: not watched */
-    uint32_t note; /* effect.c's, from before to after */
+    uint32_t id; /* CUPTI's number of the function; 0: not watched */
+    uint16_t memory, device;
 };
 _Static_assert(sizeof(struct call_state) <= sizeof(((struct trace_call *)0)->own), "state of a call");
 
@@ -90,6 +91,8 @@ void effect_attach(void); /* watching begins: what is there already */
 void effect_dump(CUpti_ActivityKind kind);
 void work_done(const struct trace_work *work);
 void device_write_all(void); /* device records */
+int device_count(void);
+uint32_t device_attribute(CUdevice device, CUdevice_attribute attribute);
 
 /* ---- callback.c ------------------------------------------------------------------------------------------------- */
 

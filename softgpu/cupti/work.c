@@ -63,6 +63,13 @@ static uint8_t copy_kind(enum trace_memory from, enum trace_memory to)
     return kinds[place[from]][place[to]];
 }
 
+/* Between devices, or by a call whose name says so. */
+static bool is_peer(const struct trace_work *work)
+{
+    return call_tag_peer(work->tag) || (work->copy.from == TRACE_DEVICE && work->copy.to == TRACE_DEVICE &&
+                                        work->copy.from_device != work->copy.to_device);
+}
+
 static void write_peer_copy(const struct trace_work *work)
 {
     CUpti_ActivityMemcpyPtoP4 record = {.kind = CUPTI_ACTIVITY_KIND_MEMCPY2,
@@ -76,9 +83,9 @@ static void write_peer_copy(const struct trace_work *work)
                                         .deviceId = work->device,
                                         .contextId = work->context,
                                         .streamId = work->stream,
-                                        .srcDeviceId = work->device,
+                                        .srcDeviceId = work->copy.from_device,
                                         .srcContextId = work->context,
-                                        .dstDeviceId = work->device,
+                                        .dstDeviceId = work->copy.to_device,
                                         .dstContextId = work->context,
                                         .correlationId = (uint32_t)work->tag,
                                         .channelID = CUPTI_INVALID_CHANNEL_ID};
@@ -128,9 +135,8 @@ void work_done(const struct trace_work *work)
         write_kernel(work);
         break;
     case TRACE_COPY:
-        if (call_tag_peer(work->tag) ? activity_on(CUPTI_ACTIVITY_KIND_MEMCPY2, work->context)
-                                     : activity_on(CUPTI_ACTIVITY_KIND_MEMCPY, work->context))
-            (call_tag_peer(work->tag) ? write_peer_copy : write_copy)(work);
+        if (activity_on(is_peer(work) ? CUPTI_ACTIVITY_KIND_MEMCPY2 : CUPTI_ACTIVITY_KIND_MEMCPY, work->context))
+            (is_peer(work) ? write_peer_copy : write_copy)(work);
         break;
     case TRACE_FILL:
         if (activity_on(CUPTI_ACTIVITY_KIND_MEMSET, work->context))

@@ -1,4 +1,5 @@
-/* softgpu's libcupti as a profiler uses it: callbacks of what was called, and many threads. */
+/* softgpu's libcupti as a profiler uses it: callbacks of what was called, several devices, many
+ * threads. */
 #include "tests/unit/cupti_test.h"
 
 /* ---- callbacks -------------------------------------------------------------------------------------------------- */
@@ -242,6 +243,55 @@ static void test_forked_child_is_without_cupti(void **state)
     assert_true(how_many(CUPTI_ACTIVITY_KIND_RUNTIME) >= 1);
 }
 
+/* ---- devices ---------------------------------------------------------------------------------------------------- */
+
+static void test_records_name_their_device(void **state)
+{
+    CUdeviceptr here, there;
+    uint32_t device, context_id;
+    CUcontext first, second;
+    good(cuCtxGetCurrent(&first));
+    good(cuMemAlloc(&here, 1000));
+    collect(CUPTI_ACTIVITY_KIND_CONTEXT);
+    collect(CUPTI_ACTIVITY_KIND_MEMORY2);
+    collect(CUPTI_ACTIVITY_KIND_MEMSET);
+    collect(CUPTI_ACTIVITY_KIND_MEMCPY);
+    collect(CUPTI_ACTIVITY_KIND_MEMCPY2);
+    good(cuptiActivityEnableAndDump(CUPTI_ACTIVITY_KIND_DEVICE));
+    good(cuDevicePrimaryCtxRetain(&second, 1));
+    good(cuCtxSetCurrent(second));
+    good(cuMemAlloc(&there, 1000));
+    good(cuMemsetD8(there, 1, 100));
+    good(cuMemcpy(here, there, 300));
+    good(cuMemcpyPeer(there, second, here, first, 200));
+    good(cuptiGetContextId(second, &context_id));
+    good(cuptiGetDeviceId(NULL, &device));
+    assert_int_equal(device, 1);
+    good(cuptiGetDeviceId(first, &device));
+    assert_int_equal(device, 0);
+    good(cuCtxSynchronize());
+    flush();
+    assert_int_equal(how_many(CUPTI_ACTIVITY_KIND_DEVICE), 2);
+    assert_int_equal(nth(CUPTI_ACTIVITY_KIND_DEVICE, 1)->device.id, 1);
+    assert_int_equal(how_many(CUPTI_ACTIVITY_KIND_CONTEXT), 1); /* device 0 had one already */
+    assert_int_equal(nth(CUPTI_ACTIVITY_KIND_CONTEXT, 0)->context.deviceId, 1);
+    assert_int_equal(nth(CUPTI_ACTIVITY_KIND_CONTEXT, 0)->context.contextId, context_id);
+    assert_int_equal(nth(CUPTI_ACTIVITY_KIND_MEMORY2, 0)->memory.deviceId, 1);
+    assert_int_equal(nth(CUPTI_ACTIVITY_KIND_MEMSET, 0)->fill.deviceId, 1);
+    assert_int_equal(how_many(CUPTI_ACTIVITY_KIND_MEMCPY), 0);
+    assert_int_equal(how_many(CUPTI_ACTIVITY_KIND_MEMCPY2), 2);
+    for (size_t i = 0; i < 2; i++) {
+        const CUpti_ActivityMemcpyPtoP4 *p = &nth(CUPTI_ACTIVITY_KIND_MEMCPY2, i)->peer;
+        assert_int_equal(p->bytes, i ? 200 : 300);
+        assert_int_equal(p->srcDeviceId, i ? 0 : 1);
+        assert_int_equal(p->dstDeviceId, i ? 1 : 0);
+    }
+    good(cuMemFree(there));
+    good(cuMemFree(here));
+    good(cuDevicePrimaryCtxRelease(1));
+    good(cuCtxSetCurrent(first));
+}
+
 /* Last: it ends the context that the others use. */
 static void test_primary_context_ends_and_begins(void **state)
 {
@@ -262,6 +312,7 @@ static void test_primary_context_ends_and_begins(void **state)
 
 int main(void)
 {
+    setenv("SOFTGPU_DEVICES", "2", 1);
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
     static const struct CMUnitTest tests[] = {
         TEST(test_callbacks_of_the_runtime),
@@ -270,6 +321,7 @@ int main(void)
         TEST(test_callback_arguments_are_checked),
         TEST(test_many_threads),
         TEST(test_forked_child_is_without_cupti),
+        TEST(test_records_name_their_device),
         TEST(test_primary_context_ends_and_begins),
     };
     return cmocka_run_group_tests(tests, load_kernels, NULL);

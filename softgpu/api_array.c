@@ -74,12 +74,7 @@ CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequ
     CUresult result = enter_array(array, &a);
     if (result != CUDA_SUCCESS)
         return result;
-    if (!memoryRequirements || device)
-        return CUDA_ERROR_INVALID_VALUE;
-    memset(memoryRequirements, 0, sizeof *memoryRequirements);
-    memoryRequirements->size = a->slice_bytes * a->slices;
-    memoryRequirements->alignment = 512;
-    return CUDA_SUCCESS;
+    return CUDA_ERROR_INVALID_VALUE; /* there are no arrays with deferred mapping, of which alone it is told */
 }
 
 /* ---- mipmapped arrays ---- */
@@ -132,13 +127,7 @@ CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *m
     CUresult result = enter_mipmap(mipmap, &m);
     if (result != CUDA_SUCCESS)
         return result;
-    if (!memoryRequirements || device)
-        return CUDA_ERROR_INVALID_VALUE;
-    memset(memoryRequirements, 0, sizeof *memoryRequirements);
-    for (unsigned i = 0; i < m->count; i++)
-        memoryRequirements->size += m->levels[i]->slice_bytes * m->levels[i]->slices;
-    memoryRequirements->alignment = 512;
-    return CUDA_SUCCESS;
+    return CUDA_ERROR_INVALID_VALUE; /* as for arrays */
 }
 
 CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInElements, CUarray_format format, unsigned numChannels,

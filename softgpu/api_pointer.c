@@ -64,6 +64,8 @@ static CUresult give(void *data, CUpointer_attribute attribute, CUdeviceptr ptr,
         *(unsigned *)data = a->kind == MEMORY_DEVICE;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+        *(unsigned *)data = a->sync_memops;
+        return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
     case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
         *(unsigned *)data = 0;
@@ -119,7 +121,8 @@ CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
     if (result != CUDA_SUCCESS)
         return result;
     /* All copies of one allocation are ordered as asked here anyway. */
-    return value && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS && memory_lookup(ptr, NULL)
+    return value && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS &&
+                   memory_set_sync_memops(ptr, *(const unsigned *)value != 0)
                ? CUDA_SUCCESS
                : CUDA_ERROR_INVALID_VALUE;
 }

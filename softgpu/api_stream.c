@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "softgpu/context.h"
+#include "softgpu/memory.h"
 #include "softgpu/pool.h"
 
 enum { GREATEST_PRIORITY = -5, LEAST_PRIORITY = 0 };
@@ -201,13 +202,19 @@ CUresult cuStreamGetCtx_v2_ptsz(CUstream hStream, CUcontext *pCtx, CUgreenCtx *p
     return cuStreamGetCtx_v2(per_thread(hStream), pCtx, pGreenCtx);
 }
 
+/* Managed memory is always visible to both sides, so that nothing changes; whole allocations only. */
 CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
 {
     struct stream *s;
+    struct allocation a;
     CUresult result = enter_stream(hStream, &s);
-    if (result == CUDA_SUCCESS && !dptr)
-        result = CUDA_ERROR_INVALID_VALUE;
-    return result;
+    if (result != CUDA_SUCCESS)
+        return result;
+    bool known = flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST || flags == CU_MEM_ATTACH_SINGLE;
+    if (!known || (flags == CU_MEM_ATTACH_SINGLE && s->legacy) || !memory_lookup(dptr, &a) ||
+        a.kind != MEMORY_MANAGED || a.address != dptr || (length && length != a.bytes))
+        return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
 }
 
 CUresult cuStreamAttachMemAsync_ptsz(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
@@ -215,11 +222,38 @@ CUresult cuStreamAttachMemAsync_ptsz(CUstream hStream, CUdeviceptr dptr, size_t 
     return cuStreamAttachMemAsync(per_thread(hStream), dptr, length, flags);
 }
 
+/* Where an attribute is kept, or NULL. They advise about caches and scheduling, and have no effect but the priority. */
+static CUstreamAttrValue *attribute_place(struct stream *s, CUstreamAttrID attr)
+{
+    switch ((int)attr) {
+    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+        return &s->attributes[0];
+    case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+        return &s->attributes[1];
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+        return &s->attributes[2];
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+        return &s->attributes[3];
+    default:
+        return NULL;
+    }
+}
+
 CUresult cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream)
 {
     struct stream *to, *from;
     CUresult result = enter_stream(dstStream, &to);
-    return result == CUDA_SUCCESS ? enter_stream(srcStream, &from) : result;
+    if (result == CUDA_SUCCESS)
+        result = enter_stream(srcStream, &from);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (to->context != from->context)
+        return CUDA_ERROR_INVALID_VALUE;
+    engine_lock();
+    memcpy(to->attributes, from->attributes, sizeof to->attributes);
+    to->priority = from->priority;
+    engine_unlock();
+    return CUDA_SUCCESS;
 }
 
 CUresult cuStreamCopyAttributes_ptsz(CUstream dst, CUstream src)
@@ -227,14 +261,24 @@ CUresult cuStreamCopyAttributes_ptsz(CUstream dst, CUstream src)
     return cuStreamCopyAttributes(per_thread(dst), per_thread(src));
 }
 
-/* Attributes of a stream only advise about caches and scheduling: they are kept nowhere and read as unset. */
 CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *param)
 {
     struct stream *s;
     CUresult result = enter_stream(hStream, &s);
-    if (result == CUDA_SUCCESS && !param)
-        result = CUDA_ERROR_INVALID_VALUE;
-    return result;
+    if (result != CUDA_SUCCESS)
+        return result;
+    CUstreamAttrValue *place = attribute_place(s, attr);
+    bool priority = attr == CU_LAUNCH_ATTRIBUTE_PRIORITY;
+    if (!param || (!place && !priority) ||
+        (priority && (param->priority < GREATEST_PRIORITY || param->priority > LEAST_PRIORITY)))
+        return CUDA_ERROR_INVALID_VALUE;
+    engine_lock();
+    if (priority)
+        s->priority = param->priority;
+    else
+        *place = *param;
+    engine_unlock();
+    return CUDA_SUCCESS;
 }
 
 CUresult cuStreamSetAttribute_ptsz(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *value)
@@ -248,11 +292,16 @@ CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAtt
     CUresult result = enter_stream(hStream, &s);
     if (result != CUDA_SUCCESS)
         return result;
-    if (!value)
+    const CUstreamAttrValue *place = attribute_place(s, attr);
+    if (!value || (!place && attr != CU_LAUNCH_ATTRIBUTE_PRIORITY))
         return CUDA_ERROR_INVALID_VALUE;
     memset(value, 0, sizeof *value);
-    if (attr == CU_LAUNCH_ATTRIBUTE_PRIORITY)
+    engine_lock();
+    if (place)
+        *value = *place;
+    else
         value->priority = s->priority;
+    engine_unlock();
     return CUDA_SUCCESS;
 }
 

@@ -60,7 +60,7 @@ tidy: $(SOFTGPU_NAMES)
 
 # As RPATH, not RUNPATH: the runtime opens the driver by name.
 SOFTGPU_RPATH = -Wl,--disable-new-dtags,-rpath,$(abspath $(B)/softgpu) -ldl
-$(foreach t,memory stream entry module fault texture memop batch managed context legacy devices ipc,$(eval $(call unit_test,softgpu_$(t),$(B)/softgpu/libcuda.so.1,$$(SOFTGPU_RPATH))))
+$(foreach t,memory stream entry module fault texture memop batch managed context legacy devices ipc forms stream_forms,$(eval $(call unit_test,softgpu_$(t),$(B)/softgpu/libcuda.so.1,$$(SOFTGPU_RPATH))))
 $(eval $(call unit_test,softgpu_runtime,$(B)/softgpu/libcudart.so.13,$$(SOFTGPU_RPATH)))
 $(eval $(call unit_test,softgpu_runtime_array,$(B)/softgpu/libcudart.so.13,$$(SOFTGPU_RPATH)))
 $(B)/tests/unit/test_softgpu_runtime $(B)/tests/unit/test_softgpu_runtime_array: | $(B)/softgpu/libcuda.so.1

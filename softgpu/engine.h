@@ -43,6 +43,7 @@ struct stream {
     unsigned flags; /* CU_STREAM_NON_BLOCKING or 0 */
     int priority;
     bool legacy, per_thread;
+    CUstreamAttrValue attributes[4]; /* api_stream.c; under the engine's lock */
     /* Under the engine's lock: */
     struct op *head, *tail; /* submitted, not done */
     struct op *last;        /* newest one, reference; done or not */

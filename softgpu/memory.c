@@ -120,6 +120,16 @@ bool memory_lookup(uint64_t address, struct allocation *out)
     return a != NULL;
 }
 
+bool memory_set_sync_memops(uint64_t address, bool value)
+{
+    memory_lock();
+    struct allocation *a = record_at(address);
+    if (a)
+        a->sync_memops = value;
+    memory_unlock();
+    return a != NULL;
+}
+
 bool memory_next(uint64_t address, uint64_t end, struct allocation *out)
 {
     pthread_rwlock_rdlock(&lock);

@@ -31,7 +31,8 @@ struct allocation {
     enum memory_kind kind;
     uint32_t flags; /* of the call that made it */
     unsigned device;
-    uint64_t id; /* never used twice */
+    bool sync_memops; /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS as it was set */
+    uint64_t id;      /* never used twice */
     struct context *context;
     void *owner; /* the pool, or the VMM handle */
 };
@@ -64,6 +65,7 @@ void memory_release(const struct allocation *forgotten); /* frees what memory_fo
 
 /* The allocation whose [address, address + max(bytes, 1)) holds `address`, copied to *out (may be NULL). */
 bool memory_lookup(uint64_t address, struct allocation *out);
+bool memory_set_sync_memops(uint64_t address, bool value); /* false: no allocation */
 /* The allocation with the lowest address >= `address` and below `end`. */
 bool memory_next(uint64_t address, uint64_t end, struct allocation *out);
 

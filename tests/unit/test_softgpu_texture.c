@@ -90,8 +90,8 @@ static void test_descriptors(void **state)
     assert_true(flat.Width == W && flat.Height == H && flat.Format == CU_AD_FORMAT_HALF && flat.NumChannels == 2);
     ok(cuArray3DGetDescriptor_v2(&d, a));
     assert_true(d.Width == W && d.Height == H && d.Depth == 0 && d.Flags == CUDA_ARRAY3D_SURFACE_LDST);
-    ok(cuArrayGetMemoryRequirements(&need, a, 0));
-    assert_true(need.size >= W * H * 4 && need.alignment > 0);
+    fails(CUDA_ERROR_INVALID_VALUE, cuArrayGetMemoryRequirements(&need, a, 0)); /* its mapping is not deferred */
+    fails(CUDA_ERROR_INVALID_HANDLE, cuArrayGetMemoryRequirements(&need, (CUarray)&need, 0));
     ok(cuArrayDestroy(a));
     fails(CUDA_ERROR_INVALID_HANDLE, cuArrayDestroy(a));
     fails(CUDA_ERROR_INVALID_HANDLE, cuArrayGetDescriptor_v2(&flat, a));

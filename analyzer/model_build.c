@@ -117,10 +117,24 @@ static bool add_launch(struct model *m, const struct cap_launch *record)
     return map_put(&m->launch_index, record->head.seq, m->launch_count++);
 }
 
+/* Functions that write memory, or let others write it, and have no record of their own (shim/wrap_unseen.c); with their
+ * versions and forms. */
+static bool writes_unseen(const char *name)
+{
+    static const char *const all[] = {
+        "cuGraphLaunch",      "cuStreamWaitValue",  "cuStreamWriteValue",
+        "cuStreamBatchMemOp", "cuMemcpyBatchAsync", "cuMemcpy3DBatchAsync",
+        "cuLaunchGrid",       "cuIpcGetMemHandle",  "cuMemPoolExportPointer",
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (strncmp(name, all[i], strlen(all[i])) == 0)
+            return true;
+    return strcmp(name, "cuLaunch") == 0;
+}
+
 static void take_hook(struct model *m, const struct cap_hook *hook)
 {
-    const char *name = capture_string(m->capture, hook->name);
-    if (hook->calls && strncmp(name, "cuGraphLaunch", 13) == 0)
+    if (hook->calls && writes_unseen(capture_string(m->capture, hook->name)))
         m->uses_graphs = true;
 }
 

@@ -302,6 +302,42 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
     return call_leave(&call, result);
 }
 
+/* Managed memory is attached as a whole: with redzones the whole is more than the program knows. */
+static CUresult attach(enum hook hook, CUstream stream, CUdeviceptr dptr, size_t length, unsigned int flags)
+{
+    struct call call;
+    struct allocation a;
+    if (!call_enter(&call, hook))
+        return PASS(cuStreamAttachMemAsync, hook)(stream, dptr, length, flags);
+    bool whole = alloc_table_exact(dptr, &a) && (!length || length == a.bytes);
+    call_begin(&call);
+    CUresult result = REAL(cuStreamAttachMemAsync, hook)(stream, whole ? a.base : dptr, whole ? 0 : length, flags);
+    call_end(&call);
+    return call_leave(&call, result);
+}
+
+CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
+{
+    return attach(HOOK_cuStreamAttachMemAsync, hStream, dptr, length, flags);
+}
+
+CUresult cuStreamAttachMemAsync_ptsz(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
+{
+    return attach(HOOK_cuStreamAttachMemAsync_ptsz, hStream, dptr, length, flags);
+}
+
+/* Memory of another process: as large as the driver says. */
+static void record_imported(struct call *call, CUdeviceptr address)
+{
+    struct allocation a = {.kind = CAP_ALLOC_IMPORTED, .address = address, .base = address};
+    CUdeviceptr start = 0;
+    size_t bytes = 0;
+    if (driver.cuMemGetAddressRange_v2 && driver.cuMemGetAddressRange_v2(&start, &bytes, address) == CUDA_SUCCESS &&
+        start + bytes > address)
+        a.bytes = start + bytes - address;
+    record_allocation(call, &a, 0);
+}
+
 static CUresult ipc_open(enum hook hook, CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int flags)
 {
     struct call call;
@@ -310,15 +346,21 @@ static CUresult ipc_open(enum hook hook, CUdeviceptr *pdptr, CUipcMemHandle hand
     call_begin(&call);
     CUresult result = REAL(cuIpcOpenMemHandle, hook)(pdptr, handle, flags);
     call_end(&call);
-    if (result == CUDA_SUCCESS) {
-        struct allocation a = {.kind = CAP_ALLOC_IMPORTED, .address = *pdptr, .base = *pdptr};
-        CUdeviceptr start = 0;
-        size_t bytes = 0;
-        if (driver.cuMemGetAddressRange_v2 && driver.cuMemGetAddressRange_v2(&start, &bytes, *pdptr) == CUDA_SUCCESS &&
-            start + bytes > *pdptr)
-            a.bytes = start + bytes - *pdptr;
-        record_allocation(&call, &a, 0);
-    }
+    if (result == CUDA_SUCCESS)
+        record_imported(&call, *pdptr);
+    return call_leave(&call, result);
+}
+
+CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData *shareData)
+{
+    struct call call;
+    if (!call_enter(&call, HOOK_cuMemPoolImportPointer))
+        return PASS(cuMemPoolImportPointer, HOOK_cuMemPoolImportPointer)(ptr_out, pool, shareData);
+    call_begin(&call);
+    CUresult result = REAL(cuMemPoolImportPointer, HOOK_cuMemPoolImportPointer)(ptr_out, pool, shareData);
+    call_end(&call);
+    if (result == CUDA_SUCCESS)
+        record_imported(&call, *ptr_out);
     return call_leave(&call, result);
 }
 

@@ -2,7 +2,7 @@
 # Sound programs: under every preset the output and exit code are byte for byte those without the tool, and nothing is found.
 . "$(dirname "$0")/lib/tap.bash"
 
-for program in block_ok ocean_ok driver_ok nvrtc_ok; do
+for program in block_ok ocean_ok driver_ok nvrtc_ok unseen_ok; do
     bare "$programs/$program" >"$scratch/bare.out" 2>"$scratch/bare.err"
     bare_rc=$?
     equal "$program: passes its own check on softgpu" 0 $bare_rc

@@ -44,6 +44,12 @@ endef
 
 $(foreach v,ok tail_write read,$(eval $(call driver_program,$(v))))
 
+# Its PTX is inside the program.
+PROGRAMS += $(B)/programs/unseen_ok
+$(B)/programs/unseen_ok: $(B)/programs/obj/unseen/unseen.o | $(B)/softgpu/libcuda.so.1
+	$(call say,LD,$@) $(CC) -o $@ $< -L$(B)/softgpu -lcuda
+$(B)/programs/obj/unseen/unseen.o: PROGRAM_CPPFLAGS = -isystem $(CUDA_HOME)/include
+
 # $(call nvrtc_program,VARIANT): the kernel's source is inside the program. The old kind of rpath, since NVRTC looks for its own
 # second library through it; the toolkit's stub of libcuda is not in every installation, so softgpu's serves for linking.
 define nvrtc_program

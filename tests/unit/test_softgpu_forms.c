@@ -212,7 +212,7 @@ struct caller {
     struct gate *own_gate; /* to be put before it in the stream that it uses, or NULL */
     CUcontext context;
     CUresult result;
-    atomic_bool returned;
+    atomic_bool returned, finished;
 };
 
 /* The form on a thread of its own, whose own stream it then uses; that stream is waited for. */
@@ -228,17 +228,8 @@ static void *call(void *data)
     c->result = result;
     atomic_store(&c->returned, true);
     cuStreamSynchronize(c->form->own ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY);
+    atomic_store(&c->finished, true);
     return NULL;
-}
-
-static bool all_arrived_soon(const struct form *f)
-{
-    for (int i = 0; i < 500; i++) {
-        if (arrived(f))
-            return true;
-        sleep_ms(1);
-    }
-    return false;
 }
 
 /* ---- tests ------------------------------------------------------------------------------------------------------ */
@@ -293,7 +284,7 @@ static void test_each_uses_the_right_null_stream(void **state)
         assert_true(soon(&g.reached));
         pthread_create(&thread, NULL, call, &c);
         if (c.form->own) {
-            check(all_arrived_soon(c.form), c.form, "waits for a stream that is not its own");
+            check(soon(&c.finished) && arrived(c.form), c.form, "waits for a stream that is not its own");
         } else {
             sleep_ms(5);
             check(untouched(c.form), c.form, "does not wait for a blocking stream");

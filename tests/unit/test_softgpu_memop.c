@@ -1,5 +1,5 @@
 /* Stream memory operations of softgpu: every form and condition, who may bring the value, what is refused. */
-#include <pthread.h>
+#include <sys/wait.h>
 
 #include "tests/unit/softgpu_gate.h"
 
@@ -406,9 +406,39 @@ static void test_attributes_say_what_is_there(void **state)
     }
 }
 
+/* ---- the end of a process --------------------------------------------------------------------------------------- */
+
+static pid_t leaver;
+
+/* Before the device is used here: a process that ends while a stream of its waits for a value that never comes. */
+static int start(void **state)
+{
+    leaver = fork();
+    if (leaver != 0)
+        return leaver < 0 || use_primary_context(state);
+    CUdeviceptr a;
+    CUstream s;
+    bool right = use_primary_context(state) == 0 && cuMemAlloc_v2(&a, 8) == CUDA_SUCCESS &&
+                 cuMemsetD8_v2(a, 0, 8) == CUDA_SUCCESS && cuCtxSynchronize() == CUDA_SUCCESS &&
+                 cuStreamCreate(&s, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS &&
+                 cuStreamWaitValue32_v2(s, a, 1, 0) == CUDA_SUCCESS && cuStreamQuery(s) == CUDA_ERROR_NOT_READY;
+    exit(right ? 3 : 4);
+}
+
+static void test_process_ends_with_a_wait(void **state)
+{
+    int status = 0;
+    pid_t ended = 0;
+    for (int i = 0; i < 10000 && !(ended = waitpid(leaver, &status, WNOHANG)); i++)
+        sleep_ms(1);
+    assert_int_equal(ended, leaver);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_process_ends_with_a_wait),
         cmocka_unit_test_setup_teardown(test_wait_holds_its_stream_in_all_forms, setup, reset_context),
         cmocka_unit_test_setup_teardown(test_write_in_all_forms, setup, reset_context),
         cmocka_unit_test_setup_teardown(test_write_comes_after_earlier_work, setup, reset_context),
@@ -423,5 +453,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_values_refuse, setup, reset_context),
         cmocka_unit_test_setup_teardown(test_attributes_say_what_is_there, setup, reset_context),
     };
-    return cmocka_run_group_tests(tests, use_primary_context, NULL);
+    return cmocka_run_group_tests(tests, start, NULL);
 }

@@ -23,6 +23,7 @@ size_t type_bytes(cudaDataType type)
     case CUDA_R_16BF:
         return 2;
     case CUDA_R_64F:
+    case CUDA_R_64I:
     case CUDA_C_32F:
         return 8;
     case CUDA_C_64F:
@@ -81,6 +82,8 @@ number get(const void *data, cudaDataType type, int64_t i)
         return ((const uint8_t *)data)[i];
     case CUDA_R_32I:
         return ((const int32_t *)data)[i];
+    case CUDA_R_64I:
+        return (double)((const int64_t *)data)[i];
     case CUDA_R_16F:
         return half_value(((const uint16_t *)data)[i]);
     case CUDA_R_16BF:
@@ -225,13 +228,90 @@ void array_expect(const struct array *a, const number *wanted, double tolerance,
     free(v);
 }
 
+CUdeviceptr address_list(const struct array *a, int64_t step, int count)
+{
+    CUdeviceptr list, host[16];
+    assert_true(count <= 16);
+    for (int i = 0; i < count; i++)
+        host[i] = a->d + (size_t)(i * step) * type_bytes(a->type);
+    ok(cuMemAlloc_v2(&list, sizeof host));
+    ok(cuMemcpyHtoD_v2(list, host, sizeof host));
+    return list;
+}
+
+/* ---- scalars ---------------------------------------------------------------------------------------------------- */
+
+enum { SLOTS = 8 };
+static cublasPointerMode_t pointer_mode = CUBLAS_POINTER_MODE_HOST;
+static double complex ring[SLOTS + 1]; /* the last one is for results */
+static CUdeviceptr device_ring;
+
+void use_pointer_mode(cublasPointerMode_t mode)
+{
+    if (!device_ring)
+        ok(cuMemAlloc_v2(&device_ring, sizeof ring));
+    pointer_mode = mode;
+    succeeds(cublasSetPointerMode_v2(handle, mode));
+}
+
+/* The copies to the device wait for what is in the default stream, and so for readers of the old value. */
+static void *slot(unsigned i)
+{
+    CUdeviceptr d = device_ring + i * sizeof ring[0];
+    if (pointer_mode == CUBLAS_POINTER_MODE_HOST)
+        return &ring[i];
+    ok(cuMemcpyHtoD_v2(d, &ring[i], sizeof ring[0]));
+    return (void *)(uintptr_t)d;
+}
+
 const void *scalar(cudaDataType type, number value)
 {
-    static double complex ring[8];
-    static unsigned at;
-    void *slot = &ring[at++ % 8];
-    put(slot, type, 0, value);
-    return slot;
+    static unsigned next_slot;
+    unsigned i = next_slot++ % SLOTS;
+    put(&ring[i], type, 0, value);
+    return slot(i);
+}
+
+void *result_room(void)
+{
+    memset(&ring[SLOTS], 0x55, sizeof ring[0]);
+    return slot(SLOTS);
+}
+
+number result(cudaDataType type)
+{
+    if (pointer_mode == CUBLAS_POINTER_MODE_DEVICE)
+        ok(cuMemcpyDtoH_v2(&ring[SLOTS], device_ring + SLOTS * sizeof ring[0], sizeof ring[0]));
+    return get(&ring[SLOTS], type, 0);
+}
+
+int64_t at(int64_t i, int64_t n, int64_t inc)
+{
+    return inc < 0 ? (n - 1 - i) * -inc : i * inc;
+}
+
+number *copy_of(const struct array *a)
+{
+    number *v = calloc((size_t)a->n + 1, sizeof *v);
+    assert_non_null(v);
+    memcpy(v, a->v, (size_t)a->n * sizeof *v);
+    return v;
+}
+
+void expect_number(number got, number wanted, double tolerance, const char *what)
+{
+    if (!close_to(got, wanted, tolerance))
+        fail_msg("%s: %g%+gi, not %g%+gi", what, creal(got), cimag(got), creal(wanted), cimag(wanted));
+}
+
+number factor(cudaDataType type, double re, double im)
+{
+    return type_is_complex(type) ? CMPLX(re, im) : re;
+}
+
+cudaDataType real_of(cudaDataType type)
+{
+    return type == CUDA_C_32F ? CUDA_R_32F : type == CUDA_C_64F ? CUDA_R_64F : type;
 }
 
 /* ---- loops ------------------------------------------------------------------------------------------------------ */

@@ -41,8 +41,16 @@ number *array_get(const struct array *a);
 /* Fails unless every element on the device is within tolerance * max(1, |wanted|) of `wanted`, NaN for NaN. */
 void array_expect(const struct array *a, const number *wanted, double tolerance, const char *what);
 
+/* Addresses of the `count` members of a batch inside of `a`, `step` elements apart, on the device; cuMemFree_v2(). */
+CUdeviceptr address_list(const struct array *a, int64_t step, int count);
+
+/* Where scalar() puts its numbers and results are expected, for the handle too: CUBLAS_POINTER_MODE_HOST at first. */
+void use_pointer_mode(cublasPointerMode_t mode);
 /* A scalar in the type's own format; the address stays valid for the next seven calls. */
 const void *scalar(cudaDataType type, number value);
+/* Room for a result in the pointer mode, filled with something else, and what is there after the call. */
+void *result_room(void);
+number result(cudaDataType type);
 
 number op_at(const number *v, int64_t ld, cublasOperation_t op, int64_t i, int64_t j);
 /* c = alpha op(a) op(b) + beta c; c is not read when beta is 0. */
@@ -52,20 +60,33 @@ void loop_gemm(cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, 
 void full_symmetric(number *full, const number *v, int n, int ld, cublasFillMode_t uplo, bool hermitian);
 void full_triangle(number *full, const number *v, int n, int ld, cublasFillMode_t uplo, cublasDiagType_t diag);
 
+/* Index of element i of a vector of n with increment inc. */
+int64_t at(int64_t i, int64_t n, int64_t inc);
+number *copy_of(const struct array *a); /* its v; free() */
+void expect_number(number got, number wanted, double tolerance, const char *what);
+/* `re` alone for real types. */
+number factor(cudaDataType type, double re, double im);
+cudaDataType real_of(cudaDataType type);
+
 #define succeeds(call) assert_int_equal((call), CUBLAS_STATUS_SUCCESS)
 
 extern const cudaDataType real_and_complex[4];
 double tolerance_of(cudaDataType type);
 
+/* A function's name in the width of integers that is tested; with 64 bits NAME(f) is defined before. */
+#ifndef NAME
+#define NAME(name) name
+#define INT        int
+#endif
 /* The routine of a type, with pointers to void. */
 #define CALL(type, routine, ...)                                                                                       \
-    ((type) == CUDA_R_32F   ? cublasS##routine(__VA_ARGS__)                                                            \
-     : (type) == CUDA_R_64F ? cublasD##routine(__VA_ARGS__)                                                            \
-     : (type) == CUDA_C_32F ? cublasC##routine(__VA_ARGS__)                                                            \
-                            : cublasZ##routine(__VA_ARGS__))
+    ((type) == CUDA_R_32F   ? NAME(cublasS##routine)(__VA_ARGS__)                                                      \
+     : (type) == CUDA_R_64F ? NAME(cublasD##routine)(__VA_ARGS__)                                                      \
+     : (type) == CUDA_C_32F ? NAME(cublasC##routine)(__VA_ARGS__)                                                      \
+                            : NAME(cublasZ##routine)(__VA_ARGS__))
 #define CALL_REAL(type, routine, ...)                                                                                  \
-    ((type) == CUDA_R_32F ? cublasS##routine(__VA_ARGS__) : cublasD##routine(__VA_ARGS__))
+    ((type) == CUDA_R_32F ? NAME(cublasS##routine)(__VA_ARGS__) : NAME(cublasD##routine)(__VA_ARGS__))
 #define CALL_COMPLEX(type, routine, ...)                                                                               \
-    ((type) == CUDA_C_32F ? cublasC##routine(__VA_ARGS__) : cublasZ##routine(__VA_ARGS__))
+    ((type) == CUDA_C_32F ? NAME(cublasC##routine)(__VA_ARGS__) : NAME(cublasZ##routine)(__VA_ARGS__))
 
 #endif

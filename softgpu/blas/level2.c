@@ -1,5 +1,7 @@
 #include "softgpu/blas/level2.h"
 
+#include <stdlib.h>
+
 #include "softgpu/blas/fortran.h"
 
 typedef void gemv_fn(const char *trans, const int *m, const int *n, const void *alpha, const void *a, const int *lda,
@@ -345,6 +347,35 @@ cublasStatus_t blas_symmetric(cublasHandle_t handle, const char *name, enum symm
 
 /* ---- updates of rank one and two -------------------------------------------------------------------------------- */
 
+/* The elements of a vector with a negative increment one after the other; free(). */
+static void *forwards(const struct operand *o, const void *data)
+{
+    size_t size = (size_t)number_bytes(o->type);
+    char *copy = malloc((size_t)o->rows * size);
+    const char *from = start(o, data);
+    for (int64_t i = 0; copy && i < o->rows; i++)
+        memcpy(copy + (size_t)i * size, from + i * o->ld * (int64_t)size, size);
+    return copy;
+}
+
+/* OpenBLAS 0.3.21 starts at wrong places in complex vectors with negative increments, in this routine alone. */
+static void run_syr2(const struct job *job, const struct number *alpha, const void *x, const void *y, void *a)
+{
+    int n = (int)job->n, incx = (int)job->a.ld, incy = (int)job->b.ld, lda = (int)job->c.ld;
+    void *copy_x = incx < 0 ? forwards(&job->a, x) : NULL, *copy_y = incy < 0 ? forwards(&job->b, y) : NULL;
+    if ((incx < 0 && !copy_x) || (incy < 0 && !copy_y))
+        goto out;
+    if (copy_x)
+        incx = 1;
+    if (copy_y)
+        incy = 1;
+    syr2[type_index(job->type)](letter_of_uplo(job->uplo), &n, alpha->bytes, copy_x ? copy_x : x, &incx,
+                                copy_y ? copy_y : y, &incy, a, &lda);
+out:
+    free(copy_x);
+    free(copy_y);
+}
+
 static void run_rank(struct job *job)
 {
     struct number alpha, beta;
@@ -376,8 +407,10 @@ static void run_rank(struct job *job)
         packed_r[type](u, &n, alpha.bytes, x, &incx, a);
         break;
     case SYR2:
+        run_syr2(job, &alpha, x, y, a);
+        break;
     case HER2:
-        (job->variant == SYR2 ? syr2 : her2)[type](u, &n, alpha.bytes, x, &incx, y, &incy, a, &lda);
+        her2[type](u, &n, alpha.bytes, x, &incx, y, &incy, a, &lda);
         break;
     default:
         packed_r2[type](u, &n, alpha.bytes, x, &incx, y, &incy, a);

@@ -3,6 +3,9 @@
 cublasHandle_t handle;
 const cudaDataType real_and_complex[4] = {CUDA_R_32F, CUDA_R_64F, CUDA_C_32F, CUDA_C_64F};
 
+const cublasOperation_t ops[3] = {CUBLAS_OP_N, CUBLAS_OP_T, CUBLAS_OP_C};
+const cublasFillMode_t fills[2] = {CUBLAS_FILL_MODE_LOWER, CUBLAS_FILL_MODE_UPPER};
+
 int blas_setup(void **state)
 {
     return use_primary_context(state) || cublasCreate_v2(&handle) != CUBLAS_STATUS_SUCCESS;
@@ -302,6 +305,23 @@ void expect_number(number got, number wanted, double tolerance, const char *what
 {
     if (!close_to(got, wanted, tolerance))
         fail_msg("%s: %g%+gi, not %g%+gi", what, creal(got), cimag(got), creal(wanted), cimag(wanted));
+}
+
+static double nearest(double value, int mantissa_bits)
+{
+    int exponent;
+    if (value == 0 || isnan(value) || isinf(value))
+        return value;
+    frexp(value, &exponent);
+    return ldexp(nearbyint(ldexp(value, mantissa_bits - exponent)), exponent - mantissa_bits);
+}
+
+number rounded(cudaDataType type, number value)
+{
+    enum { HALF = 11, BF16 = 8, SINGLE = 24, DOUBLE = 53 };
+    bool single = type == CUDA_R_32F || type == CUDA_C_32F;
+    int bits = type == CUDA_R_16F ? HALF : type == CUDA_R_16BF ? BF16 : single ? SINGLE : DOUBLE;
+    return CMPLX(nearest(creal(value), bits), nearest(cimag(value), bits));
 }
 
 number factor(cudaDataType type, double re, double im)

@@ -64,6 +64,8 @@ void full_triangle(number *full, const number *v, int n, int ld, cublasFillMode_
 int64_t at(int64_t i, int64_t n, int64_t inc);
 number *copy_of(const struct array *a); /* its v; free() */
 void expect_number(number got, number wanted, double tolerance, const char *what);
+/* The nearest value of the type, ties to even; both parts of complex ones. Not for subnormals. */
+number rounded(cudaDataType type, number value);
 /* `re` alone for real types. */
 number factor(cudaDataType type, double re, double im);
 cudaDataType real_of(cudaDataType type);
@@ -71,6 +73,8 @@ cudaDataType real_of(cudaDataType type);
 #define succeeds(call) assert_int_equal((call), CUBLAS_STATUS_SUCCESS)
 
 extern const cudaDataType real_and_complex[4];
+extern const cublasOperation_t ops[3];
+extern const cublasFillMode_t fills[2];
 double tolerance_of(cudaDataType type);
 
 /* A function's name in the width of integers that is tested; with 64 bits NAME(f) is defined before. */
@@ -78,12 +82,13 @@ double tolerance_of(cudaDataType type);
 #define NAME(name) name
 #define INT        int
 #endif
-/* The routine of a type, with pointers to void. */
-#define CALL(type, routine, ...)                                                                                       \
-    ((type) == CUDA_R_32F   ? NAME(cublasS##routine)(__VA_ARGS__)                                                      \
-     : (type) == CUDA_R_64F ? NAME(cublasD##routine)(__VA_ARGS__)                                                      \
-     : (type) == CUDA_C_32F ? NAME(cublasC##routine)(__VA_ARGS__)                                                      \
-                            : NAME(cublasZ##routine)(__VA_ARGS__))
+/* The function of a type by the letters of all four, with pointers to void. */
+#define CALL_OF(type, s, d, c, z, ...)                                                                                 \
+    ((type) == CUDA_R_32F   ? NAME(cublas##s)(__VA_ARGS__)                                                             \
+     : (type) == CUDA_R_64F ? NAME(cublas##d)(__VA_ARGS__)                                                             \
+     : (type) == CUDA_C_32F ? NAME(cublas##c)(__VA_ARGS__)                                                             \
+                            : NAME(cublas##z)(__VA_ARGS__))
+#define CALL(type, routine, ...) CALL_OF(type, S##routine, D##routine, C##routine, Z##routine, __VA_ARGS__)
 #define CALL_REAL(type, routine, ...)                                                                                  \
     ((type) == CUDA_R_32F ? NAME(cublasS##routine)(__VA_ARGS__) : NAME(cublasD##routine)(__VA_ARGS__))
 #define CALL_COMPLEX(type, routine, ...)                                                                               \

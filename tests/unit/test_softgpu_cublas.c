@@ -4,8 +4,6 @@
 
 #include "tests/unit/blas_kit.h"
 
-static const cublasOperation_t ops[] = {CUBLAS_OP_N, CUBLAS_OP_T, CUBLAS_OP_C};
-
 /* ---- handles and errors ----------------------------------------------------------------------------------------- */
 
 static void test_handle_settings(void **state)

@@ -3,8 +3,6 @@
 
 enum { N = 5, LD = 7, BATCH = 3, STEP = LD * N, TALL = 7, TALL_LD = 8, TALL_STEP = TALL_LD * N, NRHS = 2 };
 
-static const cublasOperation_t ops[] = {CUBLAS_OP_N, CUBLAS_OP_T, CUBLAS_OP_C};
-
 /* Batches of well-conditioned matrices: a heavy diagonal, so that they have factors without pivoting too. With
  * `shuffled` the heavy elements are off the diagonal and every step must exchange rows. */
 static struct array batch_new(cudaDataType type, bool shuffled)

@@ -238,6 +238,13 @@ cublasStatus_t blas_trsm(cublasHandle_t handle, const char *name, cudaDataType t
 
 /* ---- updates of rank k ------------------------------------------------------------------------------------------ */
 
+/* The diagonal of a Hermitian matrix is real. */
+static void clear_imaginary_diagonal(char *square, cudaDataType type, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        number_store(square, type, i + i * n, creal(number_load(square, type, i + i * n)));
+}
+
 /* op(A) op(B)^T, of which a triangle is taken: what the BLAS itself does not have. */
 static void run_rank_kx(struct job *job, double complex alpha, double complex beta, const void *a, const void *b,
                         char *c)
@@ -270,7 +277,12 @@ static void run_rank_kx(struct job *job, double complex alpha, double complex be
                         .alpha = alpha,
                         .beta = beta,
                         .compute = real_of(job->type) == CUDA_R_64F ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F};
-    if (product_run(&p))
+    if (job->variant == HERKX)
+        clear_imaginary_diagonal(square, job->type, n);
+    bool done = product_run(&p);
+    if (job->variant == HERKX)
+        clear_imaginary_diagonal(square, job->type, n);
+    if (done)
         for (int64_t j = 0; j < n; j++) {
             int64_t first = job->uplo == CUBLAS_FILL_MODE_UPPER ? 0 : j;
             int64_t end = job->uplo == CUBLAS_FILL_MODE_UPPER ? j + 1 : n;

@@ -5,6 +5,7 @@
 
 #include "tests/unit/blas_level1.inc"
 #include "tests/unit/blas_level2.inc"
+#include "tests/unit/blas_level3.inc"
 
 int main(void)
 {
@@ -17,6 +18,9 @@ int main(void)
         cmocka_unit_test(test_rank_updates),
         cmocka_unit_test(test_level2_with_device_scalars),
         cmocka_unit_test(test_level2_arguments),
+        cmocka_unit_test(test_level3),
+        cmocka_unit_test(test_beyond_the_blas),
+        cmocka_unit_test(test_level3_arguments),
     };
     return cmocka_run_group_tests_name("softgpu_cublas_levels_64", tests, blas_setup, blas_teardown);
 }

@@ -1,0 +1,20 @@
+/* libcublas: products of matrices against plain loops, in all types and forms, with 64-bit integers. */
+#define NAME(name) name##_64
+#define INT        int64_t
+
+#include "tests/unit/blas_kit.h"
+
+#include "tests/unit/blas_products.inc"
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_products),
+        cmocka_unit_test(test_typed_products),
+        cmocka_unit_test(test_rounding_of_operands),
+        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_gemv_batches),
+        cmocka_unit_test(test_product_arguments),
+    };
+    return cmocka_run_group_tests_name("softgpu_cublas_products_64", tests, blas_setup, blas_teardown);
+}

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "softgpu/blas/log.h"
+
 cublasStatus_t cublasCreate_v2(cublasHandle_t *handle)
 {
     if (!handle)
@@ -73,18 +75,38 @@ void cublasXerbla(const char *srName, int info)
 {
 }
 
-/* ---- logging: accepted, nothing is logged ----------------------------------------------------------------------- */
+/* ---- logging: a line for each routine ---------------------------------------------------------------------------- */
 
 static cublasLogCallback log_callback;
 
-cublasStatus_t cublasLoggerConfigure(int logIsOn, int logToStdOut, int logToStdErr, const char *logFileName)
+static void pass_on(int level, const char *function, const char *message)
 {
-    return CUBLAS_STATUS_SUCCESS;
+    enum { LINE = 256 };
+    char line[LINE];
+    cublasLogCallback to = __atomic_load_n(&log_callback, __ATOMIC_ACQUIRE);
+    snprintf(line, sizeof line, "%s: %s\n", function, message);
+    if (to)
+        to(line);
 }
 
+cublasStatus_t cublasLoggerConfigure(int logIsOn, int logToStdOut, int logToStdErr, const char *logFileName)
+{
+    blas_log_clear_files();
+    if (logToStdOut)
+        blas_log_add_file(stdout);
+    if (logToStdErr)
+        blas_log_add_file(stderr);
+    blas_log_set_mask(logIsOn ? ~0u : 0);
+    return logFileName && !blas_log_open_file(logFileName) ? CUBLAS_STATUS_INVALID_VALUE : CUBLAS_STATUS_SUCCESS;
+}
+
+/* A callback turns the log on, as documented. */
 cublasStatus_t cublasSetLoggerCallback(cublasLogCallback userCallback)
 {
-    __atomic_store_n(&log_callback, userCallback, __ATOMIC_RELAXED);
+    __atomic_store_n(&log_callback, userCallback, __ATOMIC_RELEASE);
+    blas_log_set_callback(userCallback ? pass_on : NULL);
+    if (userCallback)
+        blas_log_set_mask(~0u);
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -92,7 +114,7 @@ cublasStatus_t cublasGetLoggerCallback(cublasLogCallback *userCallback)
 {
     if (!userCallback)
         return CUBLAS_STATUS_INVALID_VALUE;
-    *userCallback = __atomic_load_n(&log_callback, __ATOMIC_RELAXED);
+    *userCallback = __atomic_load_n(&log_callback, __ATOMIC_ACQUIRE);
     return CUBLAS_STATUS_SUCCESS;
 }
 

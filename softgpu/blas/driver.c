@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "softgpu/blas/log.h"
+
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct blas_driver driver;
 static bool usable;
@@ -75,6 +77,7 @@ cublasStatus_t blas_status(CUresult result)
 cublasStatus_t blas_unsupported(const char *name)
 {
     const struct blas_driver *d = blas_driver();
+    blas_log(BLAS_LOG_ERROR, name, "not supported");
     if (d)
         d->softgpu_operator_note(name);
     return CUBLAS_STATUS_NOT_SUPPORTED;

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "softgpu/blas/log.h"
+
 /* ---- making ----------------------------------------------------------------------------------------------------- */
 
 static void run(struct softgpu_operator *op)
@@ -32,6 +34,7 @@ cublasStatus_t job_new(cublasHandle_t handle, const char *name, cudaDataType typ
     *out = NULL;
     if (!blas_handle_alive(handle))
         return CUBLAS_STATUS_NOT_INITIALIZED;
+    blas_log(BLAS_LOG_TRACE, name, "called");
     struct job *job = calloc(1, sizeof *job);
     if (!job)
         return CUBLAS_STATUS_ALLOC_FAILED;

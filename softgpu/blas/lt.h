@@ -24,6 +24,11 @@ struct lt_matmul {
 };
 _Static_assert(sizeof(struct lt_matmul) <= sizeof(cublasLtMatmulDescOpaque_t), "operation fits");
 
+struct lt_transform {
+    int32_t scale_type, pointer_mode, transa, transb;
+};
+_Static_assert(sizeof(struct lt_transform) <= sizeof(cublasLtMatrixTransformDescOpaque_t), "transformation fits");
+
 struct lt_preference {
     uint32_t search_mode, reduction_mask, alignment[4];
     uint64_t workspace, implementation_mask;

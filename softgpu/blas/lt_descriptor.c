@@ -161,6 +161,40 @@ cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *matmulDesc, cublas
     return cublasLtMatmulDescInit_internal(*matmulDesc, sizeof **matmulDesc, computeType, scaleType);
 }
 
+/* ---- transformations -------------------------------------------------------------------------------------------- */
+
+static const struct lt_attribute transform_fields[] = {
+    LT_FIELD(CUBLASLT_MATRIX_TRANSFORM_DESC_SCALE_TYPE, lt_transform, scale_type),
+    LT_FIELD(CUBLASLT_MATRIX_TRANSFORM_DESC_POINTER_MODE, lt_transform, pointer_mode),
+    LT_FIELD(CUBLASLT_MATRIX_TRANSFORM_DESC_TRANSA, lt_transform, transa),
+    LT_FIELD(CUBLASLT_MATRIX_TRANSFORM_DESC_TRANSB, lt_transform, transb),
+};
+DESCRIPTOR(cublasLtMatrixTransformDesc, cublasLtMatrixTransformDesc_t, cublasLtMatrixTransformDescAttributes_t,
+           transform_fields)
+
+cublasStatus_t cublasLtMatrixTransformDescInit_internal(cublasLtMatrixTransformDesc_t transformDesc, size_t size,
+                                                        cudaDataType scaleType)
+{
+    struct lt_transform op = {.scale_type = (int32_t)scaleType};
+    if (!transformDesc)
+        return CUBLAS_STATUS_INVALID_VALUE;
+    if (size < sizeof *transformDesc)
+        return CUBLAS_STATUS_ALLOC_FAILED;
+    memset(transformDesc, 0, sizeof *transformDesc);
+    memcpy(transformDesc, &op, sizeof op);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixTransformDescCreate(cublasLtMatrixTransformDesc_t *transformDesc, cudaDataType scaleType)
+{
+    if (!transformDesc)
+        return CUBLAS_STATUS_INVALID_VALUE;
+    *transformDesc = malloc(sizeof **transformDesc);
+    if (!*transformDesc)
+        return CUBLAS_STATUS_ALLOC_FAILED;
+    return cublasLtMatrixTransformDescInit_internal(*transformDesc, sizeof **transformDesc, scaleType);
+}
+
 /* ---- preferences ------------------------------------------------------------------------------------------------ */
 
 static const struct lt_attribute preference_fields[] = {

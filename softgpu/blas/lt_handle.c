@@ -1,7 +1,9 @@
-/* Handles of libcublasLt, its version, and its log, which is accepted and stays empty. */
+/* Handles of libcublasLt, its version, and its log. */
 #include "softgpu/blas/lt.h"
 
 #include <stdlib.h>
+
+#include "softgpu/blas/log.h"
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t *lightHandle)
 {
@@ -15,6 +17,7 @@ cublasStatus_t cublasLtCreate(cublasLtHandle_t *lightHandle)
         return CUBLAS_STATUS_NOT_INITIALIZED;
     }
     *lightHandle = (cublasLtHandle_t)h;
+    blas_log(BLAS_LOG_API, __func__, "a handle");
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -23,6 +26,7 @@ cublasStatus_t cublasLtDestroy(cublasLtHandle_t lightHandle)
     struct cublasContext *h = (struct cublasContext *)lightHandle;
     if (!blas_handle_alive(h))
         return CUBLAS_STATUS_NOT_INITIALIZED;
+    blas_log(BLAS_LOG_API, __func__, "a handle");
     blas_handle_end(h);
     free(h);
     return CUBLAS_STATUS_SUCCESS;
@@ -77,26 +81,36 @@ unsigned cublasLtDisableCpuInstructionsSetMask(unsigned mask)
 
 cublasStatus_t cublasLtLoggerSetCallback(cublasLtLoggerCallback_t callback)
 {
+    blas_log_set_callback(callback);
     return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasLtLoggerSetFile(FILE *file)
 {
+    blas_log_clear_files();
+    if (file)
+        blas_log_add_file(file);
     return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasLtLoggerOpenFile(const char *logFile)
 {
-    return CUBLAS_STATUS_SUCCESS;
+    blas_log_clear_files();
+    return logFile && blas_log_open_file(logFile) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
 
+/* A level stands for all below it. */
 cublasStatus_t cublasLtLoggerSetLevel(int level)
 {
-    return level >= 0 && level <= 5 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
+    if (level < 0 || level > BLAS_LOG_API)
+        return CUBLAS_STATUS_INVALID_VALUE;
+    blas_log_set_mask(blas_log_bit(level + 1) - 1);
+    return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasLtLoggerSetMask(int mask)
 {
+    blas_log_set_mask((unsigned)mask);
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -104,5 +118,6 @@ cublasStatus_t cublasLtLoggerSetMask(int mask)
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 cublasStatus_t cublasLtLoggerForceDisable(void)
 {
+    blas_log_disable();
     return CUBLAS_STATUS_SUCCESS;
 }

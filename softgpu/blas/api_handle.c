@@ -158,6 +158,11 @@ static bool is_strategy(cublasEmulationStrategy_t strategy)
     return strategy <= CUBLAS_EMULATION_STRATEGY_EAGER;
 }
 
+static bool is_control(cudaEmulationMantissaControl control)
+{
+    return control == CUDA_EMULATION_MANTISSA_CONTROL_DYNAMIC || control == CUDA_EMULATION_MANTISSA_CONTROL_FIXED;
+}
+
 static bool is_count(int count)
 {
     return count >= 0;
@@ -204,7 +209,7 @@ FIELD(MathMode, cublasMath_t, math_mode, is_math_mode)
 FIELD(SmCountTarget, int, sm_count_target, is_count)
 FIELD(EmulationStrategy, cublasEmulationStrategy_t, emulation_strategy, is_strategy)
 FIELD(EmulationSpecialValuesSupport, cudaEmulationSpecialValuesSupport, emulation_special_values, is_any)
-FIELD(FixedPointEmulationMantissaControl, cudaEmulationMantissaControl, emulation_mantissa_control, is_any)
+FIELD(FixedPointEmulationMantissaControl, cudaEmulationMantissaControl, emulation_mantissa_control, is_control)
 FIELD(FixedPointEmulationMaxMantissaBitCount, int, emulation_max_bits, is_count)
 FIELD(FixedPointEmulationMantissaBitOffset, int, emulation_bit_offset, is_any)
 FIELD(FixedPointEmulationMantissaBitCountPointer, int *, emulation_bit_count, is_any_pointer)

@@ -75,7 +75,7 @@ static bool wanted(enum blas_log_level level)
 
 void blas_log(enum blas_log_level level, const char *function, const char *message)
 {
-    static const char *const names[LEVELS] = {"", "Error", "Trace", "Hint", "Info", "Api"};
+    static const char *const names[LEVELS] = {"", "Error", "Trace", "Hint", "Heuristics", "Api"};
     if (!wanted(level))
         return;
     const char *library = strncmp(function, "cublasLt", 8) ? "cublas" : "cublasLt";

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-enum blas_log_level { BLAS_LOG_ERROR = 1, BLAS_LOG_TRACE = 2, BLAS_LOG_API = 5 };
+enum blas_log_level { BLAS_LOG_ERROR = 1, BLAS_LOG_TRACE = 2, BLAS_LOG_HEURISTICS = 4, BLAS_LOG_API = 5 };
 typedef void blas_log_callback(int level, const char *function, const char *message);
 
 static inline unsigned blas_log_bit(int level)

@@ -3,6 +3,8 @@
 
 #include <stddef.h>
 
+#include "softgpu/blas/log.h"
+
 static void init(cublasLtMatmulAlgo_t *algo)
 {
     struct lt_algo a = {.magic = LT_ALGO_MAGIC, .id = LT_ALGO_ID, .split_k = 1};
@@ -42,6 +44,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t lightHandle, cubl
     cublasStatus_t status = check(lightHandle, operationDesc, Adesc, Bdesc, Cdesc, Ddesc);
     if (status != CUBLAS_STATUS_SUCCESS)
         return status;
+    blas_log(BLAS_LOG_HEURISTICS, __func__, "the only algorithm");
     memset(&heuristicResultsArray[0], 0, sizeof heuristicResultsArray[0]);
     init(&heuristicResultsArray[0].algo);
     heuristicResultsArray[0].state = CUBLAS_STATUS_SUCCESS;

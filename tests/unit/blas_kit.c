@@ -61,9 +61,13 @@ static uint16_t half_bits(double value)
     uint16_t sign = signbit(value) ? 0x8000 : 0;
     if (isnan(value))
         return 0x7e00;
-    for (int bits = 0; bits < 0x7c00; bits++)
-        if (half_value((uint16_t)bits) == fabs(value))
-            return sign | (uint16_t)bits;
+    int low = 0, high = 0x7c00; /* halves above zero grow with their bits */
+    while (high - low > 1) {
+        int middle = (low + high) / 2;
+        *(half_value((uint16_t)middle) <= fabs(value) ? &low : &high) = middle;
+    }
+    if (half_value((uint16_t)low) == fabs(value))
+        return sign | (uint16_t)low;
     fail_msg("%g is no half", value);
     return 0;
 }

@@ -28,12 +28,25 @@ struct rt_driver {
 };
 extern struct rt_driver driver;
 
-/* The driver is there and a context is current: the caller's, or the primary one, which is made so. */
+/* The driver is there and a context is current: the caller's, or the primary one of the thread's device, which is made
+ * so. */
 CUresult rt_enter(void);
 /* The driver is there; no context is made. */
 CUresult rt_enter_driver(void);
-CUcontext rt_primary(void);   /* after rt_enter(); NULL when the program works in contexts of its own only */
-void rt_forget_primary(void); /* it was reset: the next call gets it anew */
+
+/* All of these after rt_enter_driver(). */
+CUresult rt_check_device(int device);            /* CUDA_ERROR_INVALID_DEVICE when there is none */
+CUresult rt_device(int *device);                 /* of the current context, else what the next rt_enter() takes */
+void rt_choose(int device);                      /* by the calling thread */
+void rt_first_choice(int device);                /* for threads that choose none */
+CUresult rt_primary(int device, CUcontext *out); /* made when it is not there; stays the library's */
+bool rt_is_primary(CUcontext context);           /* one that rt_primary() gave, also when it was reset since */
+void rt_forget_primary(int device);              /* it was reset: the next call gets it anew */
+/* rt_enter(), with the primary contexts of two devices. */
+CUresult rt_enter_two(int to_device, int from_device, CUcontext *to, CUcontext *from);
+
+/* The driver's form of a launch's configuration; attributes stay the caller's. */
+CUresult rt_launch_config(const cudaLaunchConfig_t *config, CUlaunchConfig *out);
 
 /* Notes the thread's last error (success and not-ready leave it) and returns it. Codes of both interfaces are the same.
  */

@@ -83,23 +83,6 @@ cudaError_t cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum 
     return copy_async(dst, src, count, kind, stream, true);
 }
 
-cudaError_t cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count)
-{
-    CUresult result = rt_enter();
-    if (result == CUDA_SUCCESS)
-        result = driver.cuMemcpyPeer(rt_address(dst), rt_primary(), rt_address(src), rt_primary(), count);
-    return rt_end(result);
-}
-
-cudaError_t cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count,
-                                cudaStream_t stream)
-{
-    CUresult result = rt_enter();
-    if (result == CUDA_SUCCESS)
-        result = driver.cuMemcpyPeerAsync(rt_address(dst), rt_primary(), rt_address(src), rt_primary(), count, stream);
-    return rt_end(result);
-}
-
 /* ---- symbols ---------------------------------------------------------------------------------------------------- */
 
 /* Address of `count` bytes at `offset` in a variable. */

@@ -1,4 +1,6 @@
 /* Copies of two and three dimensions. */
+#include <string.h>
+
 #include "softgpu/rt_array.h"
 
 /* Where the two ends lie, by the direction that the caller names. */
@@ -180,35 +182,49 @@ static cudaError_t copy_3d_async(const struct cudaMemcpy3DParms *p, cudaStream_t
     return rt_end(result);
 }
 
-/* There is one device, so a copy between peers is one on it. */
-static struct cudaMemcpy3DParms from_peer(const struct cudaMemcpy3DPeerParms *p)
+/* Peer copies have the parameters of plain ones on a device, and a context at each end. */
+static CUresult peer_params(CUDA_MEMCPY3D_PEER *out, const struct cudaMemcpy3DPeerParms *p)
 {
-    return (struct cudaMemcpy3DParms){.srcArray = p->srcArray,
-                                      .srcPos = p->srcPos,
-                                      .srcPtr = p->srcPtr,
-                                      .dstArray = p->dstArray,
-                                      .dstPos = p->dstPos,
-                                      .dstPtr = p->dstPtr,
-                                      .extent = p->extent,
-                                      .kind = cudaMemcpyDeviceToDevice};
+    _Static_assert(sizeof(CUDA_MEMCPY3D) == sizeof(CUDA_MEMCPY3D_PEER), "contexts are where words are reserved");
+    CUDA_MEMCPY3D plain;
+    CUcontext from, to;
+    if (!p)
+        return CUDA_ERROR_INVALID_VALUE;
+    const struct cudaMemcpy3DParms parms = {.srcArray = p->srcArray,
+                                            .srcPos = p->srcPos,
+                                            .srcPtr = p->srcPtr,
+                                            .dstArray = p->dstArray,
+                                            .dstPos = p->dstPos,
+                                            .dstPtr = p->dstPtr,
+                                            .extent = p->extent,
+                                            .kind = cudaMemcpyDeviceToDevice};
+    CUresult result = rt_enter_two(p->dstDevice, p->srcDevice, &to, &from);
+    if (result == CUDA_SUCCESS)
+        result = shape_3d(&plain, &parms);
+    if (result == CUDA_SUCCESS) {
+        memcpy(out, &plain, sizeof *out);
+        out->srcContext = from;
+        out->dstContext = to;
+    }
+    return result;
 }
 
 static cudaError_t copy_3d_peer(const struct cudaMemcpy3DPeerParms *p, bool per_thread)
 {
-    struct cudaMemcpy3DParms plain;
-    if (!p)
-        return rt_fail(cudaErrorInvalidValue);
-    plain = from_peer(p);
-    return copy_3d(&plain, per_thread);
+    CUDA_MEMCPY3D_PEER c;
+    CUresult result = peer_params(&c, p);
+    if (result == CUDA_SUCCESS && !empty(p->extent))
+        result = (per_thread ? driver.cuMemcpy3DPeer_ptds : driver.cuMemcpy3DPeer)(&c);
+    return rt_end(result);
 }
 
 static cudaError_t copy_3d_peer_async(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream, bool per_thread)
 {
-    struct cudaMemcpy3DParms plain;
-    if (!p)
-        return rt_fail(cudaErrorInvalidValue);
-    plain = from_peer(p);
-    return copy_3d_async(&plain, stream, per_thread);
+    CUDA_MEMCPY3D_PEER c;
+    CUresult result = peer_params(&c, p);
+    if (result == CUDA_SUCCESS && !empty(p->extent))
+        result = (per_thread ? driver.cuMemcpy3DPeerAsync_ptsz : driver.cuMemcpy3DPeerAsync)(&c, stream);
+    return rt_end(result);
 }
 
 cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms *p)

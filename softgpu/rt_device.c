@@ -1,4 +1,4 @@
-/* The device, its limits and its properties. */
+/* Devices, their limits and their properties. */
 #include <string.h>
 
 #include "softgpu/rt.h"
@@ -33,72 +33,6 @@ cudaError_t cudaGetDeviceCount(int *count)
     return rt_end(result);
 }
 
-static CUresult check_device(int device)
-{
-    int count = 0;
-    CUresult result = rt_enter_driver();
-    if (result == CUDA_SUCCESS)
-        result = driver.cuDeviceGetCount(&count);
-    return result == CUDA_SUCCESS && (device < 0 || device >= count) ? CUDA_ERROR_INVALID_DEVICE : result;
-}
-
-/* There is one device; selecting it makes its context. */
-cudaError_t cudaSetDevice(int device)
-{
-    CUresult result = check_device(device);
-    return rt_end(result == CUDA_SUCCESS ? rt_enter() : result);
-}
-
-cudaError_t cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags)
-{
-    CUresult result = check_device(device);
-    if (result == CUDA_SUCCESS && flags)
-        result = driver.cuDevicePrimaryCtxSetFlags_v2(device, deviceFlags);
-    return rt_end(result == CUDA_SUCCESS ? rt_enter() : result);
-}
-
-cudaError_t cudaGetDevice(int *device)
-{
-    CUresult result = rt_enter_driver();
-    if (result == CUDA_SUCCESS && !device)
-        result = CUDA_ERROR_INVALID_VALUE;
-    if (result == CUDA_SUCCESS)
-        *device = 0;
-    return rt_end(result);
-}
-
-cudaError_t cudaSetValidDevices(int *device_arr, int len)
-{
-    CUresult result = len < 0 || (len && !device_arr) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-    for (int i = 0; result == CUDA_SUCCESS && i < len; i++)
-        result = check_device(device_arr[i]);
-    return rt_end(result);
-}
-
-cudaError_t cudaChooseDevice(int *device, const struct cudaDeviceProp *prop)
-{
-    return prop ? cudaGetDevice(device) : rt_fail(cudaErrorInvalidValue);
-}
-
-cudaError_t cudaSetDeviceFlags(unsigned int flags)
-{
-    CUresult result = rt_enter_driver();
-    if (result == CUDA_SUCCESS)
-        result = driver.cuDevicePrimaryCtxSetFlags_v2(0, flags);
-    return rt_end(result);
-}
-
-cudaError_t cudaGetDeviceFlags(unsigned int *flags)
-{
-    int active;
-    CUresult result = rt_enter_driver();
-    if (result == CUDA_SUCCESS && !flags)
-        result = CUDA_ERROR_INVALID_VALUE;
-    if (result == CUDA_SUCCESS)
-        result = driver.cuDevicePrimaryCtxGetState(0, flags, &active);
-    return rt_end(result);
-}
-
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int device)
 {
     CUresult result = rt_enter_driver();
@@ -120,22 +54,6 @@ cudaError_t cudaDeviceGetByPCIBusId(int *device, const char *pciBusId)
     CUresult result = rt_enter_driver();
     if (result == CUDA_SUCCESS)
         result = driver.cuDeviceGetByPCIBusId(device, pciBusId);
-    return rt_end(result);
-}
-
-cudaError_t cudaDeviceCanAccessPeer(int *canAccessPeer, int device, int peerDevice)
-{
-    CUresult result = rt_enter_driver();
-    if (result == CUDA_SUCCESS)
-        result = driver.cuDeviceCanAccessPeer(canAccessPeer, device, peerDevice);
-    return rt_end(result);
-}
-
-cudaError_t cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr attr, int srcDevice, int dstDevice)
-{
-    CUresult result = rt_enter_driver();
-    if (result == CUDA_SUCCESS)
-        result = driver.cuDeviceGetP2PAttribute(value, (CUdevice_P2PAttribute)attr, srcDevice, dstDevice);
     return rt_end(result);
 }
 
@@ -211,16 +129,6 @@ cudaError_t cudaProfilerStop(void)
     return rt_end(result);
 }
 
-cudaError_t cudaDeviceReset(void)
-{
-    CUresult result = rt_enter_driver();
-    if (result == CUDA_SUCCESS)
-        result = driver.cuDevicePrimaryCtxReset_v2(0);
-    if (result == CUDA_SUCCESS)
-        rt_forget_primary();
-    return rt_end(result);
-}
-
 cudaError_t cudaDeviceSetSharedMemConfig(enum cudaSharedMemConfig config)
 {
     return rt_end(rt_enter());
@@ -236,23 +144,11 @@ cudaError_t cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *pConfig)
     return rt_end(result);
 }
 
-cudaError_t cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags)
-{
-    CUresult result = check_device(peerDevice);
-    return rt_end(result == CUDA_SUCCESS ? CUDA_ERROR_INVALID_DEVICE : result); /* itself is no peer */
-}
-
-cudaError_t cudaDeviceDisablePeerAccess(int peerDevice)
-{
-    CUresult result = check_device(peerDevice);
-    return rt_end(result == CUDA_SUCCESS ? CUDA_ERROR_PEER_ACCESS_NOT_ENABLED : result);
-}
-
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device)
 {
     CUuuid uuid;
     int value;
-    CUresult result = check_device(device);
+    CUresult result = rt_check_device(device);
     if (result == CUDA_SUCCESS && !prop)
         result = CUDA_ERROR_INVALID_VALUE;
     if (result != CUDA_SUCCESS)

@@ -12,9 +12,6 @@ struct rt_driver driver;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static CUresult load_result;
-static pthread_mutex_t primary_lock = PTHREAD_MUTEX_INITIALIZER;
-static CUcontext primary; /* retained here, or NULL */
-static CUcontext primary_seen;
 
 /* In place of what the driver does not have. Called through pointers of all types: it takes no argument from the stack.
  */
@@ -76,6 +73,42 @@ CUresult rt_enter_driver(void)
     return load_result;
 }
 
+/* ---- primary contexts, one of each device, retained once while the runtime uses it ------------------------------- */
+
+enum { DEVICES = 64 };
+static struct {
+    CUcontext held; /* retained here, or NULL */
+    CUcontext seen; /* what was held last: a thread that has it current may have missed a reset */
+} primaries[DEVICES];
+static pthread_mutex_t primary_lock = PTHREAD_MUTEX_INITIALIZER;
+static int primaries_used; /* no device from here on has been used */
+static int first_choice;   /* of threads that chose none: cudaSetValidDevices() */
+static _Thread_local int chosen = -1;
+
+static CUresult hold(int device)
+{
+    if (device < 0 || device >= DEVICES)
+        return CUDA_ERROR_INVALID_DEVICE;
+    if (primaries[device].held)
+        return CUDA_SUCCESS;
+    CUresult result = driver.cuDevicePrimaryCtxRetain(&primaries[device].held, device);
+    if (result != CUDA_SUCCESS)
+        return result;
+    primaries[device].seen = primaries[device].held;
+    if (device >= primaries_used)
+        primaries_used = device + 1;
+    return CUDA_SUCCESS;
+}
+
+/* The device of which this was the primary context, when it has been reset since and not used again; else -1. */
+static int reset_since(CUcontext current)
+{
+    for (int i = 0; i < primaries_used; i++)
+        if (primaries[i].seen == current)
+            return primaries[i].held ? -1 : i;
+    return -1;
+}
+
 CUresult rt_enter(void)
 {
     CUcontext current = NULL;
@@ -85,40 +118,84 @@ CUresult rt_enter(void)
     if (result != CUDA_SUCCESS)
         return result;
     pthread_mutex_lock(&primary_lock);
-    /* A context of the program is left alone; the primary one may have been reset since. */
-    if (!current || (current == primary_seen && !primary)) {
-        if (!primary && (result = driver.cuDevicePrimaryCtxRetain(&primary, 0)) == CUDA_SUCCESS)
-            primary_seen = primary;
-        if (result == CUDA_SUCCESS)
-            result = driver.cuCtxSetCurrent(primary);
-    }
+    /* A context of the program is left alone. */
+    int device = current ? reset_since(current) : chosen >= 0 ? chosen : first_choice;
+    if (device >= 0 && (result = hold(device)) == CUDA_SUCCESS)
+        result = driver.cuCtxSetCurrent(primaries[device].held);
     pthread_mutex_unlock(&primary_lock);
     return result;
 }
 
-CUcontext rt_primary(void)
+CUresult rt_primary(int device, CUcontext *out)
 {
     pthread_mutex_lock(&primary_lock);
-    CUcontext c = primary;
+    CUresult result = hold(device);
+    if (result == CUDA_SUCCESS)
+        *out = primaries[device].held;
     pthread_mutex_unlock(&primary_lock);
-    return c;
+    return result;
 }
 
-void rt_forget_primary(void)
+bool rt_is_primary(CUcontext context)
+{
+    bool found = false;
+    pthread_mutex_lock(&primary_lock);
+    for (int i = 0; i < primaries_used && !found; i++)
+        found = primaries[i].seen == context;
+    pthread_mutex_unlock(&primary_lock);
+    return found;
+}
+
+void rt_choose(int device)
+{
+    chosen = device;
+}
+
+void rt_first_choice(int device)
 {
     pthread_mutex_lock(&primary_lock);
-    bool held = primary != NULL;
-    primary = NULL;
+    first_choice = device;
+    pthread_mutex_unlock(&primary_lock);
+}
+
+CUresult rt_device(int *device)
+{
+    CUcontext current = NULL;
+    CUresult result = driver.cuCtxGetCurrent(&current);
+    if (result == CUDA_SUCCESS && current)
+        return driver.cuCtxGetDevice(device);
+    pthread_mutex_lock(&primary_lock);
+    *device = chosen >= 0 ? chosen : first_choice;
+    pthread_mutex_unlock(&primary_lock);
+    return result;
+}
+
+CUresult rt_check_device(int device)
+{
+    int count = 0;
+    CUresult result = rt_enter_driver();
+    if (result == CUDA_SUCCESS)
+        result = driver.cuDeviceGetCount(&count);
+    return result == CUDA_SUCCESS && (device < 0 || device >= count) ? CUDA_ERROR_INVALID_DEVICE : result;
+}
+
+void rt_forget_primary(int device)
+{
+    pthread_mutex_lock(&primary_lock);
+    bool held = device < DEVICES && primaries[device].held;
+    if (held)
+        primaries[device].held = NULL;
     pthread_mutex_unlock(&primary_lock);
     if (held)
-        driver.cuDevicePrimaryCtxRelease_v2(0);
+        driver.cuDevicePrimaryCtxRelease_v2(device);
 }
 
 /* After the program's exit handlers; the driver may be gone already, which it then says. */
 __attribute__((destructor)) static void release_at_exit(void)
 {
-    if (primary)
-        driver.cuDevicePrimaryCtxRelease_v2(0);
+    for (int i = 0; i < primaries_used; i++)
+        if (primaries[i].held)
+            driver.cuDevicePrimaryCtxRelease_v2(i);
 }
 
 CUresult rt_unsupported(const char *name)

@@ -7,6 +7,13 @@ static CUresult enter_kernel(const void *func, CUkernel *kernel)
     return result == CUDA_SUCCESS ? rt_kernel(func, kernel) : result;
 }
 
+/* With the device whose attributes of the kernel are meant. */
+static CUresult enter_kernel_on(const void *func, CUkernel *kernel, int *device)
+{
+    CUresult result = enter_kernel(func, kernel);
+    return result == CUDA_SUCCESS ? rt_device(device) : result;
+}
+
 static CUresult enter_function(const void *func, CUfunction *function)
 {
     CUkernel kernel;
@@ -17,14 +24,14 @@ static CUresult enter_function(const void *func, CUfunction *function)
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attr, const void *func)
 {
     enum { COUNT = CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE + 1 };
-    int v[COUNT] = {0};
+    int v[COUNT] = {0}, device;
     CUkernel kernel;
     CUfunction function;
-    CUresult result = enter_kernel(func, &kernel);
+    CUresult result = enter_kernel_on(func, &kernel, &device);
     if (result == CUDA_SUCCESS)
         result = attr ? driver.cuKernelGetFunction(&function, kernel) : CUDA_ERROR_INVALID_VALUE;
     for (int i = 0; result == CUDA_SUCCESS && i < COUNT; i++)
-        result = driver.cuKernelGetAttribute(&v[i], (CUfunction_attribute)i, kernel, 0);
+        result = driver.cuKernelGetAttribute(&v[i], (CUfunction_attribute)i, kernel, device);
     if (result == CUDA_SUCCESS)
         *attr = (struct cudaFuncAttributes){
             .sharedSizeBytes = (size_t)v[CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES],
@@ -49,19 +56,21 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attr, const void *f
 
 cudaError_t cudaFuncSetAttribute(const void *func, enum cudaFuncAttribute attr, int value)
 {
+    int device;
     CUkernel kernel;
-    CUresult result = enter_kernel(func, &kernel);
+    CUresult result = enter_kernel_on(func, &kernel, &device);
     if (result == CUDA_SUCCESS)
-        result = driver.cuKernelSetAttribute((CUfunction_attribute)attr, value, kernel, 0);
+        result = driver.cuKernelSetAttribute((CUfunction_attribute)attr, value, kernel, device);
     return rt_end(result);
 }
 
 cudaError_t cudaFuncSetCacheConfig(const void *func, enum cudaFuncCache cacheConfig)
 {
+    int device;
     CUkernel kernel;
-    CUresult result = enter_kernel(func, &kernel);
+    CUresult result = enter_kernel_on(func, &kernel, &device);
     if (result == CUDA_SUCCESS)
-        result = driver.cuKernelSetCacheConfig(kernel, (CUfunc_cache)cacheConfig, 0);
+        result = driver.cuKernelSetCacheConfig(kernel, (CUfunc_cache)cacheConfig, device);
     return rt_end(result);
 }
 
@@ -113,4 +122,30 @@ cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, c
     if (result == CUDA_SUCCESS)
         result = driver.cuOccupancyAvailableDynamicSMemPerBlock(dynamicSmemSize, function, numBlocks, blockSize);
     return rt_end(result);
+}
+
+/* ---- clusters --------------------------------------------------------------------------------------------------- */
+
+static cudaError_t about_clusters(bool active, int *out, const void *func, const cudaLaunchConfig_t *config)
+{
+    CUfunction function;
+    CUlaunchConfig c;
+    CUresult result = enter_function(func, &function);
+    if (result == CUDA_SUCCESS)
+        result = rt_launch_config(config, &c);
+    if (result == CUDA_SUCCESS)
+        result = (active ? driver.cuOccupancyMaxActiveClusters
+                         : driver.cuOccupancyMaxPotentialClusterSize)(out, function, &c);
+    return rt_end(result);
+}
+
+cudaError_t cudaOccupancyMaxPotentialClusterSize(int *clusterSize, const void *func,
+                                                 const cudaLaunchConfig_t *launchConfig)
+{
+    return about_clusters(false, clusterSize, func, launchConfig);
+}
+
+cudaError_t cudaOccupancyMaxActiveClusters(int *numClusters, const void *func, const cudaLaunchConfig_t *launchConfig)
+{
+    return about_clusters(true, numClusters, func, launchConfig);
 }

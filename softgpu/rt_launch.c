@@ -115,18 +115,12 @@ cudaError_t cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim,
     return launch_function(func, gridDim, blockDim, args, sharedMem, stream, true);
 }
 
-static cudaError_t launch_ex(const cudaLaunchConfig_t *config, const void *func, void **args, bool per_thread)
+CUresult rt_launch_config(const cudaLaunchConfig_t *config, CUlaunchConfig *out)
 {
     _Static_assert(sizeof(cudaLaunchAttribute) == sizeof(CUlaunchAttribute), "attributes are passed on as they are");
-    CUkernel kernel;
-    CUresult result = rt_enter();
-    if (result == CUDA_SUCCESS && (!config || config->dynamicSmemBytes > UINT32_MAX))
-        result = CUDA_ERROR_INVALID_VALUE;
-    if (result == CUDA_SUCCESS)
-        result = rt_kernel(func, &kernel);
-    if (result != CUDA_SUCCESS)
-        return rt_end(result);
-    CUlaunchConfig c = {
+    if (!config || config->dynamicSmemBytes > UINT32_MAX || (config->numAttrs && !config->attrs))
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = (CUlaunchConfig){
         .gridDimX = config->gridDim.x,
         .gridDimY = config->gridDim.y,
         .gridDimZ = config->gridDim.z,
@@ -138,6 +132,20 @@ static cudaError_t launch_ex(const cudaLaunchConfig_t *config, const void *func,
         .attrs = (CUlaunchAttribute *)config->attrs,
         .numAttrs = config->numAttrs,
     };
+    return CUDA_SUCCESS;
+}
+
+static cudaError_t launch_ex(const cudaLaunchConfig_t *config, const void *func, void **args, bool per_thread)
+{
+    CUkernel kernel;
+    CUlaunchConfig c;
+    CUresult result = rt_enter();
+    if (result == CUDA_SUCCESS)
+        result = rt_launch_config(config, &c);
+    if (result == CUDA_SUCCESS)
+        result = rt_kernel(func, &kernel);
+    if (result != CUDA_SUCCESS)
+        return rt_end(result);
     result = (per_thread ? driver.cuLaunchKernelEx_ptsz : driver.cuLaunchKernelEx)(&c, (CUfunction)kernel, args, NULL);
     return rt_end(configuration_error(result, config->gridDim, config->blockDim));
 }

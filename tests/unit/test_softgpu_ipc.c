@@ -313,6 +313,34 @@ static void test_opened_again_is_the_same_address(void **state)
     ok(cuMemFree_v2(a));
 }
 
+/* The bytes move while streams are busy with them, and none is lost. */
+static void test_export_amid_work_loses_nothing(void **state)
+{
+    enum { WORDS = 3 * MIB / 4, ROUNDS = 20, FILLS = 30 };
+    static uint32_t out[WORDS];
+    CUstream s[2];
+    for (int i = 0; i < 2; i++)
+        ok(cuStreamCreate(&s[i], CU_STREAM_NON_BLOCKING));
+    for (int round = 0; round < ROUNDS; round++) {
+        CUdeviceptr a;
+        CUipcMemHandle h;
+        ok(cuMemAlloc_v2(&a, sizeof out));
+        for (unsigned i = 1; i <= FILLS; i++)
+            for (int k = 0; k < 2; k++)
+                ok(cuMemsetD32Async(a + (CUdeviceptr)k * WORDS * 2, i, WORDS / 2, s[k]));
+        ok(cuIpcGetMemHandle(&h, a));
+        for (int k = 0; k < 2; k++)
+            ok(cuStreamSynchronize(s[k]));
+        ok(cuMemcpyDtoH_v2(out, a, sizeof out));
+        for (unsigned i = 0; i < WORDS; i++)
+            if (out[i] != FILLS)
+                fail_msg("round %d: word %u is %u", round, i, out[i]);
+        ok(cuMemFree_v2(a));
+    }
+    for (int i = 0; i < 2; i++)
+        ok(cuStreamDestroy_v2(s[i]));
+}
+
 /* An exporter may go on with what it freed, and nobody else sees it. */
 static void test_freed_memory_is_private_again(void **state)
 {
@@ -726,6 +754,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_memory_is_the_same_in_both),
         cmocka_unit_test(test_opened_again_is_the_same_address),
+        cmocka_unit_test(test_export_amid_work_loses_nothing),
         cmocka_unit_test(test_freed_memory_is_private_again),
         cmocka_unit_test(test_handle_of_freed_memory_opens_nothing),
         cmocka_unit_test(test_memory_refuses),

@@ -3,10 +3,19 @@
 
 #include "softgpu/context.h"
 #include "softgpu/memory.h"
+#include "softgpu/pool.h"
 
 static bool host_kind(const struct allocation *a)
 {
     return a->kind == MEMORY_PINNED || a->kind == MEMORY_REGISTERED;
+}
+
+/* Only a mapping may have less than full access. */
+static unsigned access_flags(CUdeviceptr ptr, const struct allocation *a)
+{
+    if (a->kind != MEMORY_MAPPING || memory_covers(ptr, 1, true))
+        return CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
+    return memory_covers(ptr, 1, false) ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE;
 }
 
 /* Writes the attribute's value to `data`, whose type depends on it. */
@@ -52,13 +61,15 @@ static CUresult give(void *data, CUpointer_attribute attribute, CUdeviceptr ptr,
         *(unsigned *)data = 1;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-        *(unsigned *)data = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
+        *(unsigned *)data = access_flags(ptr, a);
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-        *(CUmemoryPool *)data = a->kind == MEMORY_POOL ? (CUmemoryPool)a->owner : NULL;
+        *(CUmemoryPool *)data = a->kind == MEMORY_POOL || a->kind == MEMORY_IMPORTED ? (CUmemoryPool)a->owner : NULL;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-        *(unsigned long long *)data = 0;
+        *(unsigned long long *)data = a->kind == MEMORY_POOL      ? pool_handle_types(a->owner)
+                                      : a->kind == MEMORY_MAPPING ? memory_handle_types(a->owner)
+                                                                  : 0;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
         *(unsigned *)data = a->kind == MEMORY_DEVICE;

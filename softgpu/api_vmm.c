@@ -180,6 +180,11 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CU
     return CUDA_SUCCESS;
 }
 
+unsigned memory_handle_types(const void *vmm_handle)
+{
+    return ((const struct vmm_handle *)vmm_handle)->prop.requestedHandleTypes;
+}
+
 static struct vmm_handle *handle_from(CUmemGenericAllocationHandle handle)
 {
     struct vmm_handle *h = (struct vmm_handle *)(uintptr_t)handle;

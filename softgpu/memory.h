@@ -86,6 +86,9 @@ bool memory_find_within(unsigned reach, uint64_t address, struct ptx_range *rang
 /* Lets other devices use the pages of an allocation without peer access. */
 void memory_open_to(const struct allocation *allocation, unsigned reach);
 
+/* What a mapping's owner may be exported as (api_vmm.c): CU_MEM_HANDLE_TYPE_* bits. */
+unsigned memory_handle_types(const void *vmm_handle);
+
 void memory_info(unsigned device, uint64_t *free_bytes, uint64_t *total_bytes);
 /* The lock of pages.h, for api_vmm.c. */
 void memory_lock(void);

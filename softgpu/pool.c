@@ -55,6 +55,11 @@ struct pool *pool_current(unsigned device)
     return p;
 }
 
+unsigned pool_handle_types(const struct pool *p)
+{
+    return p->handle_type;
+}
+
 static uint64_t span_of(uint64_t bytes)
 {
     uint64_t unit = bytes <= HEAP_LIMIT ? HEAP_UNIT : PAGE_BYTES;

@@ -15,6 +15,8 @@ CUresult pool_free(uint64_t address, struct stream *stream);
 CUresult pool_free_now(uint64_t address);   /* the device is idle */
 struct pool *pool_current(unsigned device); /* the default one, unless the program set another */
 
+unsigned pool_handle_types(const struct pool *pool); /* CU_MEM_HANDLE_TYPE_* bits */
+
 void pool_trim_idle(void);        /* called after a synchronisation */
 bool pool_trim_all(void);         /* waits for the device and gives back all cached memory; true when there was some */
 void pool_reset(unsigned device); /* with the primary context: all memory of the device's pools goes */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "bench/ptx_baseline.h"
+#include "bench/ptx_cases.h"
 #include "ptx/opsptx.h"
 
 enum { COUNT = BENCH_COUNT, SIDE = BENCH_SIDE };
@@ -26,23 +26,6 @@ static double now(void) /* of this process: what else runs on the machine does n
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static const struct {
-    const char *name, *kernel;
-    enum bench_loop baseline;
-    uint32_t grid[2], block[2];
-    const char *pointers;
-    int last[2], last_count;
-} benches[] = {
-    {"vector_add", "vector_add", BENCH_VECTOR_ADD, {COUNT / 256, 1}, {256, 1}, "abc", {COUNT}, 1},
-    {"sgemm 32x8", "matrix_multiply", BENCH_MATRIX, {SIDE / 32, SIDE / 8}, {32, 8}, "abc", {SIDE}, 1},
-    {"sgemm 16x16", "matrix_multiply", BENCH_MATRIX, {SIDE / 16, SIDE / 16}, {16, 16}, "abc", {SIDE}, 1},
-    {"sgemm tiled", "matrix_tiled", BENCH_MATRIX, {SIDE / 16, SIDE / 16}, {16, 16}, "abc", {SIDE}, 1},
-    {"mandelbrot", "mandelbrot", BENCH_MANDELBROT, {SIDE / 64, SIDE}, {64, 1}, "u", {SIDE, 200}, 2},
-    {"hash", "hash", BENCH_HASH, {BENCH_HASHES / 256, 1}, {256, 1}, "u", {100}, 1},
-    {"tree_sum", "tree_sum", BENCH_SUM, {COUNT / 256, 1}, {256, 1}, "ac", {COUNT}, 1},
-    {"shuffle_sum", "shuffle_sum", BENCH_SUM, {COUNT / 256, 1}, {256, 1}, "ac", {COUNT}, 1},
-};
-
 /* Seconds of the fastest of three rounds; *instructions: executed by all threads. */
 static double run(struct ptx_module *m, size_t i, enum mode mode, double *instructions)
 {
@@ -58,18 +41,19 @@ static double run(struct ptx_module *m, size_t i, enum mode mode, double *instru
     const struct ptx_memory memory = {.ranges = ranges, .range_count = 4};
     unsigned char params[64];
     size_t at = 0;
-    for (const char *p = benches[i].pointers; *p; p++, at += 8)
+    for (const char *p = bench_cases[i].pointers; *p; p++, at += 8)
         memcpy(params + at, &ranges[strchr("abcu", *p) - "abcu"].address, 8);
-    memcpy(params + at, benches[i].last, sizeof benches[i].last);
-    struct ptx_launch launch = {.module = m, .kernel = ptx_module_find_kernel(m, benches[i].kernel), .memory = &memory};
+    memcpy(params + at, bench_cases[i].last, sizeof bench_cases[i].last);
+    struct ptx_launch launch = {
+        .module = m, .kernel = ptx_module_find_kernel(m, bench_cases[i].kernel), .memory = &memory};
     launch.params = params;
     launch.one_by_one = mode == ONE_BY_ONE;
     launch.profile = mode == COUNTED;
     launch.checked = mode == CHECKED;
     launch.shadow = mode == SHADOW;
     for (int k = 0; k < 2; k++) {
-        launch.grid[k] = benches[i].grid[k];
-        launch.block[k] = benches[i].block[k];
+        launch.grid[k] = bench_cases[i].grid[k];
+        launch.block[k] = bench_cases[i].block[k];
     }
     launch.grid[2] = launch.block[2] = 1;
     double best = 1e9;
@@ -78,7 +62,7 @@ static double run(struct ptx_module *m, size_t i, enum mode mode, double *instru
         struct diag diag;
         double start = now();
         if (ptx_run(&launch, &result, &diag) != STATUS_OK) {
-            fprintf(stderr, "%s: %s\n", benches[i].kernel, diag.text);
+            fprintf(stderr, "%s: %s\n", bench_cases[i].kernel, diag.text);
             exit(1);
         }
         double seconds = now() - start;
@@ -126,8 +110,8 @@ int main(int argc, char **argv)
     }
     printf("%-14s %10s %10s %10s %10s %7s %10s %7s   %s\n", "million/s", "one by one", "lock-step", "counted",
            "checked", "slower", "shadow", "slower", "lock-step against gcc -O3: scalar, vectorised");
-    for (size_t i = 0; i < sizeof benches / sizeof *benches; i++) {
-        if (argc > 1 && strcmp(argv[1], benches[i].name) != 0)
+    for (size_t i = 0; i < BENCH_CASES; i++) {
+        if (argc > 1 && strcmp(argv[1], bench_cases[i].name) != 0)
             continue;
         double seconds[MODE_COUNT], rate[MODE_COUNT];
         for (enum mode mode = 0; mode < MODE_COUNT; mode++) {
@@ -138,12 +122,12 @@ int main(int argc, char **argv)
             rate[mode] = instructions / seconds[mode] / 1e6;
         }
         if (argc > 2) {
-            printf("%-14s %10.0f\n", benches[i].name, rate[LOCK_STEP]);
+            printf("%-14s %10.0f\n", bench_cases[i].name, rate[LOCK_STEP]);
             continue;
         }
-        double scalar = run_baseline(bench_scalar[benches[i].baseline]),
-               vector = run_baseline(bench_vector[benches[i].baseline]);
-        printf("%-14s %10.0f %10.0f %10.0f %10.0f %6.1fx %10.0f %6.1fx   %.2fx %.2fx\n", benches[i].name,
+        double scalar = run_baseline(bench_scalar[bench_cases[i].baseline]),
+               vector = run_baseline(bench_vector[bench_cases[i].baseline]);
+        printf("%-14s %10.0f %10.0f %10.0f %10.0f %6.1fx %10.0f %6.1fx   %.2fx %.2fx\n", bench_cases[i].name,
                rate[ONE_BY_ONE], rate[LOCK_STEP], rate[COUNTED], rate[CHECKED], rate[LOCK_STEP] / rate[CHECKED],
                rate[SHADOW], rate[LOCK_STEP] / rate[SHADOW], scalar / seconds[LOCK_STEP], vector / seconds[LOCK_STEP]);
     }

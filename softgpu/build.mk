@@ -72,3 +72,8 @@ $(foreach t,$(SOFTGPU_RUNTIME_TESTS) $(SOFTGPU_RUNTIME_TESTS_TWICE) $(SOFTGPU_RU
   $(eval $(B)/tests/unit/test_softgpu_$(t): | $(B)/softgpu/libcuda.so.1))
 $(B)/obj/tests/unit/test_softgpu_%.o: EXTRA_CFLAGS = -I$(B)/gen
 $(B)/obj/tests/unit/test_softgpu_entry.o $(B)/obj/tests/unit/test_softgpu_runtime.o: $(SOFTGPU_NAMES)
+
+BENCHES += $(B)/bench/bench_softgpu
+$(B)/bench/bench_softgpu: $(B)/obj/bench/bench_softgpu.o $(BASELINES) $(PTX) $(B)/softgpu/libcuda.so.1
+	@mkdir -p $(@D)
+	$(call say,LD,$@) $(CC) $(SAN) -o $@ $^ $(SOFTGPU_RPATH) -lm -lpthread

@@ -116,7 +116,7 @@ CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
     if (result == CUDA_SUCCESS)
         memcpy(uuid->bytes, "softgpu-device-0", sizeof uuid->bytes);
     if (result == CUDA_SUCCESS)
-        uuid->bytes[sizeof uuid->bytes - 1] = (char)('0' + dev);
+        uuid->bytes[sizeof uuid->bytes - 1] = (char)('0' + config_get()->number[dev]);
     return result;
 }
 
@@ -131,7 +131,8 @@ CUresult cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)
     if (result == CUDA_SUCCESS && len < 13)
         result = CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS)
-        snprintf(pciBusId, (size_t)len, "%04X:%02X:%02X.0", PCI_DOMAIN, PCI_BUS + dev, PCI_DEVICE);
+        snprintf(pciBusId, (size_t)len, "%04X:%02X:%02X.0", PCI_DOMAIN, PCI_BUS + config_get()->number[dev],
+                 PCI_DEVICE);
     return result;
 }
 
@@ -144,10 +145,12 @@ CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId)
     if (!pciBusId ||
         (sscanf(pciBusId, "%x:%x:%x", &domain, &bus, &device) != 3 && sscanf(pciBusId, "%x:%x", &bus, &device) != 2))
         return CUDA_ERROR_INVALID_VALUE;
-    if (domain != PCI_DOMAIN || bus < PCI_BUS || !device_exists((CUdevice)(bus - PCI_BUS)) || device != PCI_DEVICE)
-        return CUDA_ERROR_INVALID_DEVICE;
-    *dev = (CUdevice)(bus - PCI_BUS);
-    return CUDA_SUCCESS;
+    for (uint32_t i = 0; i < config_get()->devices; i++)
+        if (domain == PCI_DOMAIN && bus == PCI_BUS + (unsigned)config_get()->number[i] && device == PCI_DEVICE) {
+            *dev = (CUdevice)i;
+            return CUDA_SUCCESS;
+        }
+    return CUDA_ERROR_INVALID_DEVICE;
 }
 
 CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice dev)
@@ -299,7 +302,7 @@ static bool attribute(CUdevice_attribute a, CUdevice dev, int64_t *value)
         *value = 2;
         break;
     case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
-        *value = PCI_BUS + dev;
+        *value = PCI_BUS + c->number[dev];
         break;
     case CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO:
         *value = 2;

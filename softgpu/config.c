@@ -47,11 +47,36 @@ static uint32_t config_capability(uint32_t fallback)
     return major >= 50 && major <= 129 ? major : fallback;
 }
 
+/* CUDA_VISIBLE_DEVICES counts only where SOFTGPU_DEVICES is set: on machines without a GPU it is often left from
+ * elsewhere. As documented, a number that is none, or comes twice, ends the list. */
+static void config_devices(void)
+{
+    uint32_t all = (uint32_t)config_number("SOFTGPU_DEVICES", 1, 1, PAGE_DEVICES);
+    const char *at = secure_getenv("SOFTGPU_DEVICES") ? secure_getenv("CUDA_VISIBLE_DEVICES") : NULL;
+    _Static_assert(sizeof config.number == PAGE_DEVICES, "a number for each device");
+    if (!at) {
+        for (config.devices = 0; config.devices < all; config.devices++)
+            config.number[config.devices] = (uint8_t)config.devices;
+        return;
+    }
+    for (uint32_t seen = 0;; at++) {
+        char *end;
+        unsigned long number = strtoul(at, &end, 10);
+        if (end == at || *at == '-' || (*end && *end != ',') || number >= all || seen >> number & 1)
+            return;
+        seen |= 1u << number;
+        config.number[config.devices++] = (uint8_t)number;
+        at = end;
+        if (!*at)
+            return;
+    }
+}
+
 static void config_read(void)
 {
     config.memory_bytes = config_number("SOFTGPU_MEMORY", UINT64_C(16) << 30, UINT64_C(64) << 20, UINT64_C(1) << 40);
     config.memory_bytes &= ~((UINT64_C(2) << 20) - 1);
-    config.devices = (uint32_t)config_number("SOFTGPU_DEVICES", 1, 1, PAGE_DEVICES);
+    config_devices();
     const char *name = secure_getenv("SOFTGPU_NAME");
     snprintf(config.name, sizeof config.name, "%s", name && *name ? name : "softgpu");
     config.sm_count = (uint32_t)config_number("SOFTGPU_SMS", 16, 1, 1024);

@@ -31,7 +31,8 @@
 
 struct config {
     uint64_t memory_bytes; /* SOFTGPU_MEMORY, of each device */
-    uint32_t devices;      /* SOFTGPU_DEVICES */
+    uint32_t devices;      /* SOFTGPU_DEVICES, less those that CUDA_VISIBLE_DEVICES hides */
+    uint8_t number[8];     /* of each of these among all, for its identity */
     char name[64];         /* SOFTGPU_NAME */
     uint32_t sm_count;     /* SOFTGPU_SMS */
     uint32_t capability;   /* SOFTGPU_CC: 86 for 8.6 */

@@ -30,6 +30,10 @@ static void at_exit(void)
 
 static void init_device(void)
 {
+    if (!config_get()->devices) {
+        init_result = CUDA_ERROR_NO_DEVICE;
+        return;
+    }
     bool ok = memory_init();
     for (unsigned i = 0; ok && i < config_get()->devices; i++)
         ok = context_primary(i) != NULL;

@@ -1,5 +1,6 @@
 /* Three devices: what each is, contexts and memory of its own, peer access and peer copies, pools, mapped memory. */
 #include <pthread.h>
+#include <sys/wait.h>
 
 #include "tests/unit/softgpu_gate.h"
 
@@ -11,9 +12,51 @@ enum { DEVICES = 3, MIB = 1 << 20 };
 
 static CUcontext contexts[DEVICES];
 
+/* Processes that see some of the devices only, started before this one has any: 10 times their number and the bus of
+ * the first; 99 without a device. */
+static const struct {
+    const char *visible;
+    int answer;
+} views[] = {{NULL, 31}, {"2,0", 23}, {"1", 12}, {"0,7,1", 11}, {"1,1,2", 12},
+             {"", 99},   {"-1", 99},  {"x", 99}, {"2,x", 13}};
+enum { VIEWS = sizeof views / sizeof *views };
+static pid_t viewers[VIEWS];
+
+static void view(const char *visible)
+{
+    int count = 0, bus = 0;
+    CUdevice d = -1;
+    char id[16];
+    if (visible)
+        setenv("CUDA_VISIBLE_DEVICES", visible, 1);
+    CUresult result = cuInit(0);
+    if (result == CUDA_ERROR_NO_DEVICE)
+        _exit(99);
+    bool right = result == CUDA_SUCCESS && cuDeviceGetCount(&count) == CUDA_SUCCESS &&
+                 cuDeviceGetAttribute(&bus, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, 0) == CUDA_SUCCESS &&
+                 cuDeviceGetPCIBusId(id, sizeof id, count - 1) == CUDA_SUCCESS &&
+                 cuDeviceGetByPCIBusId(&d, id) == CUDA_SUCCESS && d == count - 1;
+    _exit(right ? count * 10 + bus : 98);
+}
+
+static void test_visible_devices(void **state)
+{
+    for (int i = 0; i < VIEWS; i++) {
+        int status;
+        assert_int_equal(waitpid(viewers[i], &status, 0), viewers[i]);
+        assert_true(WIFEXITED(status));
+        if (WEXITSTATUS(status) != views[i].answer)
+            fail_msg("CUDA_VISIBLE_DEVICES=%s: %d", views[i].visible, WEXITSTATUS(status));
+    }
+}
+
 static int start(void **state)
 {
     setenv("SOFTGPU_DEVICES", "3", 1);
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    for (int i = 0; i < VIEWS; i++)
+        if ((viewers[i] = fork()) == 0)
+            view(views[i].visible);
     setenv("SOFTGPU_MEMORY", "256M", 1);
     setenv("SOFTGPU_NAME", "a device of mine", 1);
     return cuInit(0) != CUDA_SUCCESS;
@@ -482,6 +525,7 @@ static void test_each_thread_has_its_device(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_visible_devices),
         cmocka_unit_test_setup_teardown(test_devices_differ, setup, teardown),
         cmocka_unit_test_setup_teardown(test_contexts_belong_to_devices, setup, teardown),
         cmocka_unit_test_setup_teardown(test_memory_is_counted_by_device, setup, teardown),

@@ -28,8 +28,9 @@ tidy: ## clang-tidy, warnings are errors
 	@scripts/run-tidy $(filter %.c,$(SOURCES))
 
 .PHONY: docs
-docs: ## write docs/ptx-instructions.md from the executor's tables
+docs: ## write the generated pages of docs/ (docs/compatibility.md speaks of what is built)
 	@scripts/make-instruction-table >docs/ptx-instructions.md
+	@scripts/make-compatibility-map $(B) $(CUDA_HOME)/include >docs/compatibility.md
 
 format: ## rewrite the sources with clang-format
 	@clang-format -i $(SOURCES)

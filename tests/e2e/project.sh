@@ -16,4 +16,14 @@ equal "every file stays below 800 lines (tables and generated data apart)" "" \
 check "every document that the README names exists" \
     bash -c 'grep -oE "\]\((docs|tests|bench)/[^)#]*" README.md | cut -c3- | while read -r f; do test -e "$f" || { echo "$f"; exit 1; }; done'
 check "docs/ptx-instructions.md is up to date (make docs)" bash -c 'scripts/make-instruction-table | diff docs/ptx-instructions.md -'
+
+# The map of CUDA's interfaces is of one version of the headers, and of the libraries of cuBLAS and CUPTI that are built from them.
+include=${CUDA_HOME:-$(scripts/find-toolkit)}/include
+version=$(sed -nE 's/^#define CUDA_VERSION +([0-9]+).*/\1/p' "$include/cuda.h")
+check "every function of softgpu that works has a test" bash -c 'scripts/make-compatibility-map "$1" "$2" >"$3"' - "$B" "$include" "$scratch/map"
+if grep -q "headers of CUDA $version," docs/compatibility.md; then
+    check "docs/compatibility.md is up to date (make docs)" diff docs/compatibility.md "$scratch/map"
+else
+    ok "docs/compatibility.md is up to date # skip: it is of other headers than CUDA $version"
+fi
 done_testing

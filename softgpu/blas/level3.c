@@ -262,8 +262,8 @@ static void run_rank_kx(struct job *job, double complex alpha, double complex be
                         .m = n,
                         .n = n,
                         .k = job->k,
-                        .a_type = job->type,
-                        .b_type = job->type,
+                        .a_type = job->a.type,
+                        .b_type = job->b.type,
                         .c_type = job->type,
                         .d_type = job->type,
                         .a = a,
@@ -354,6 +354,12 @@ cublasStatus_t blas_rank_k(cublasHandle_t handle, const char *name, enum rank_k 
     job->k = r->k;
     job->a = matrix(r->a, type, rows, cols, r->lda);
     job->b = two ? matrix(r->b, type, rows, cols, r->ldb) : (struct operand){.type = type};
+    if (r->bytes) {
+        /* The BLAS knows no bytes: as a product with itself. */
+        job->variant = kind == HERK ? HERKX : SYRKX;
+        job->a.type = CUDA_C_8I;
+        job->b = job->a;
+    }
     job->c = matrix(r->c, type, r->n, r->n, r->ldc);
     return finish(handle, job, status, !r->n);
 }

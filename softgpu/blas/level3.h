@@ -48,6 +48,7 @@ struct rank_k_call {
     const void *alpha, *beta;
     const void *a, *b;
     void *c;
+    bool bytes; /* A is of complex bytes: SYRK and HERK in complex floats */
 };
 cublasStatus_t blas_rank_k(cublasHandle_t handle, const char *name, enum rank_k kind, cudaDataType type,
                            const struct rank_k_call *call);

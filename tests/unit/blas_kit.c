@@ -24,6 +24,7 @@ size_t type_bytes(cudaDataType type)
         return 1;
     case CUDA_R_16F:
     case CUDA_R_16BF:
+    case CUDA_C_8I:
         return 2;
     case CUDA_R_64F:
     case CUDA_R_64I:
@@ -38,7 +39,7 @@ size_t type_bytes(cudaDataType type)
 
 bool type_is_complex(cudaDataType type)
 {
-    return type == CUDA_C_32F || type == CUDA_C_64F;
+    return type == CUDA_C_32F || type == CUDA_C_64F || type == CUDA_C_8I;
 }
 
 double tolerance_of(cudaDataType type)
@@ -87,6 +88,8 @@ number get(const void *data, cudaDataType type, int64_t i)
         return ((const int8_t *)data)[i];
     case CUDA_R_8U:
         return ((const uint8_t *)data)[i];
+    case CUDA_C_8I:
+        return CMPLX(((const int8_t *)data)[2 * i], ((const int8_t *)data)[2 * i + 1]);
     case CUDA_R_32I:
         return ((const int32_t *)data)[i];
     case CUDA_R_64I:
@@ -116,6 +119,10 @@ void put(void *data, cudaDataType type, int64_t i, number value)
         break;
     case CUDA_R_8U:
         ((uint8_t *)data)[i] = (uint8_t)creal(value);
+        break;
+    case CUDA_C_8I:
+        ((int8_t *)data)[2 * i] = (int8_t)creal(value);
+        ((int8_t *)data)[2 * i + 1] = (int8_t)cimag(value);
         break;
     case CUDA_R_32I:
         ((int32_t *)data)[i] = (int32_t)creal(value);
@@ -174,7 +181,7 @@ void array_set(struct array *a)
 struct array array_new(cudaDataType type, int64_t n, unsigned seed)
 {
     struct array a = make(type, n);
-    bool whole = type == CUDA_R_8I || type == CUDA_R_32I;
+    bool whole = type == CUDA_R_8I || type == CUDA_R_32I || type == CUDA_C_8I;
     for (int64_t i = 0; i < n; i++) {
         double re = next(&seed, whole);
         a.v[i] = type_is_complex(type) ? CMPLX(re, next(&seed, whole)) : re;

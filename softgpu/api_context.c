@@ -1,5 +1,5 @@
 /* Contexts and the primary context. */
-#include "softgpu/context.h"
+#include "softgpu/capture.h"
 #include "softgpu/memory.h"
 #include "softgpu/pool.h"
 
@@ -348,7 +348,9 @@ CUresult cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecAffinity
 
 static CUresult synchronize(struct context *c)
 {
-    CUresult result = engine_wait_context(c);
+    CUresult result = capture_query_context(c);
+    if (result == CUDA_SUCCESS)
+        result = engine_wait_context(c);
     if (result != CUDA_SUCCESS)
         return result;
     context_flush(c);

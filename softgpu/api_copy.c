@@ -5,6 +5,11 @@
 #include "softgpu/array.h"
 #include "softgpu/copy.h"
 
+static CUmemorytype memory_type(enum copy_side side)
+{
+    return side == COPY_HOST ? CU_MEMORYTYPE_HOST : side == COPY_DEVICE ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_UNIFIED;
+}
+
 static CUresult copy_line(uint64_t to, enum copy_side to_side, uint64_t from, enum copy_side from_side, size_t bytes,
                           CUstream stream, bool wait)
 {
@@ -21,7 +26,16 @@ static CUresult copy_line(uint64_t to, enum copy_side to_side, uint64_t from, en
                            .from_pitch = bytes,
                            .to_side = to_side,
                            .from_side = from_side};
-    return copy_submit(c, stream, &box, wait);
+    const CUDA_MEMCPY3D params = {.srcMemoryType = memory_type(from_side),
+                                  .srcHost = (const void *)(uintptr_t)from,
+                                  .srcDevice = from,
+                                  .dstMemoryType = memory_type(to_side),
+                                  .dstHost = (void *)(uintptr_t)to,
+                                  .dstDevice = to,
+                                  .WidthInBytes = bytes,
+                                  .Height = 1,
+                                  .Depth = 1};
+    return copy_submit(c, stream, &params, &box, wait);
 }
 
 /* ---- one dimension ---------------------------------------------------------------------------------------------- */
@@ -191,33 +205,70 @@ static CUresult end_address(struct end *e, const struct copy_box *box, uint64_t 
 }
 
 /* The box between two ends. */
-static CUresult box_between(struct end to, struct end from, size_t width, size_t height, size_t depth,
-                            struct copy_box *box)
+static CUresult box_between(struct end to, struct end from, struct copy_box *box)
 {
-    *box = (struct copy_box){.width = width, .height = height, .depth = depth};
     CUresult result = end_address(&to, box, &box->to, &box->to_side);
     if (result == CUDA_SUCCESS)
         result = end_address(&from, box, &box->from, &box->from_side);
     if (result != CUDA_SUCCESS)
         return result;
-    box->to_pitch = to.pitch ? to.pitch : width;
-    box->from_pitch = from.pitch ? from.pitch : width;
-    if (box->to_pitch < width + to.x || box->from_pitch < width + from.x)
+    box->to_pitch = to.pitch ? to.pitch : box->width;
+    box->from_pitch = from.pitch ? from.pitch : box->width;
+    if (box->to_pitch < box->width + to.x || box->from_pitch < box->width + from.x)
         return CUDA_ERROR_INVALID_VALUE;
-    box->to_slice = box->to_pitch * (to.height ? to.height : height);
-    box->from_slice = box->from_pitch * (from.height ? from.height : height);
+    box->to_slice = box->to_pitch * (to.height ? to.height : box->height);
+    box->from_slice = box->from_pitch * (from.height ? from.height : box->height);
     return CUDA_SUCCESS;
 }
 
-static CUresult copy_pitched(struct end to, struct end from, size_t width, size_t height, size_t depth, CUstream stream,
-                             bool wait)
+static bool bad_3d(const CUDA_MEMCPY3D *p)
+{
+    return !p || p->srcLOD || p->dstLOD || p->reserved0 || p->reserved1;
+}
+
+CUresult copy_box_of(const CUDA_MEMCPY3D *p, struct copy_box *box)
+{
+    if (bad_3d(p))
+        return CUDA_ERROR_INVALID_VALUE;
+    struct end to = {p->dstMemoryType, p->dstHost, p->dstDevice, p->dstArray, p->dstXInBytes,
+                     p->dstY,          p->dstZ,    p->dstPitch,  p->dstHeight};
+    struct end from = {p->srcMemoryType, p->srcHost, p->srcDevice, p->srcArray, p->srcXInBytes,
+                       p->srcY,          p->srcZ,    p->srcPitch,  p->srcHeight};
+    *box = (struct copy_box){.width = p->WidthInBytes, .height = p->Height, .depth = p->Depth};
+    return box_between(to, from, box);
+}
+
+static CUresult copy_params(const CUDA_MEMCPY3D *params, CUstream stream, bool wait)
 {
     struct context *c;
     struct copy_box box;
     CUresult result = enter_context(&c);
     if (result == CUDA_SUCCESS)
-        result = box_between(to, from, width, height, depth, &box);
-    return result == CUDA_SUCCESS ? copy_submit(c, stream, &box, wait) : result;
+        result = copy_box_of(params, &box);
+    return result == CUDA_SUCCESS ? copy_submit(c, stream, params, &box, wait) : result;
+}
+
+static CUresult copy_pitched(struct end to, struct end from, size_t width, size_t height, size_t depth, CUstream stream,
+                             bool wait)
+{
+    const CUDA_MEMCPY3D params = {.srcXInBytes = from.x,
+                                  .srcY = from.y,
+                                  .srcMemoryType = from.type,
+                                  .srcHost = from.host,
+                                  .srcDevice = from.device,
+                                  .srcArray = from.array,
+                                  .srcPitch = from.pitch,
+                                  .dstXInBytes = to.x,
+                                  .dstY = to.y,
+                                  .dstMemoryType = to.type,
+                                  .dstHost = (void *)to.host,
+                                  .dstDevice = to.device,
+                                  .dstArray = to.array,
+                                  .dstPitch = to.pitch,
+                                  .WidthInBytes = width,
+                                  .Height = height,
+                                  .Depth = depth};
+    return copy_params(&params, stream, wait);
 }
 
 /* Between two places on the device the host does not wait. */
@@ -243,35 +294,10 @@ static CUresult copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool sync)
                         sync && host_waits(p->dstMemoryType, p->srcMemoryType));
 }
 
-static bool bad_3d(const CUDA_MEMCPY3D *p)
-{
-    return !p || p->srcLOD || p->dstLOD || p->reserved0 || p->reserved1;
-}
-
-static struct end to_of(const CUDA_MEMCPY3D *p)
-{
-    return (struct end){p->dstMemoryType, p->dstHost, p->dstDevice, p->dstArray, p->dstXInBytes,
-                        p->dstY,          p->dstZ,    p->dstPitch,  p->dstHeight};
-}
-
-static struct end from_of(const CUDA_MEMCPY3D *p)
-{
-    return (struct end){p->srcMemoryType, p->srcHost, p->srcDevice, p->srcArray, p->srcXInBytes,
-                        p->srcY,          p->srcZ,    p->srcPitch,  p->srcHeight};
-}
-
-CUresult copy_box_of(const CUDA_MEMCPY3D *p, struct copy_box *box)
-{
-    return bad_3d(p) ? CUDA_ERROR_INVALID_VALUE
-                     : box_between(to_of(p), from_of(p), p->WidthInBytes, p->Height, p->Depth, box);
-}
-
 static CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool sync)
 {
-    if (bad_3d(p))
-        return CUDA_ERROR_INVALID_VALUE;
-    return copy_pitched(to_of(p), from_of(p), p->WidthInBytes, p->Height, p->Depth, stream,
-                        sync && host_waits(p->dstMemoryType, p->srcMemoryType));
+    return p ? copy_params(p, stream, sync && host_waits(p->dstMemoryType, p->srcMemoryType))
+             : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *p, CUstream stream, bool sync)

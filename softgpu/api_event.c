@@ -4,19 +4,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "softgpu/capture.h"
+#include "softgpu/event.h"
 #include "softgpu/ipc.h"
 
 enum { FLAGS_KNOWN = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS };
 
-struct event {
-    struct context *context;
-    unsigned flags;
-    struct op *record;     /* under the engine's lock: reference to the marker, NULL when never recorded */
-    struct ipc_event *ipc; /* of an event that other processes see, or NULL */
-    int fd;                /* of its page; -1 when it was opened here */
-};
-
-static CUresult enter_event(CUevent handle, struct event **out)
+CUresult event_from(CUevent handle, struct event **out)
 {
     CUresult result = enter();
     if (result != CUDA_SUCCESS)
@@ -29,7 +23,7 @@ static CUresult enter_event(CUevent handle, struct event **out)
     return CUDA_SUCCESS;
 }
 
-static struct op *newest_record(struct event *e)
+struct op *event_newest(struct event *e)
 {
     engine_lock();
     struct op *op = op_ref(e->record);
@@ -37,7 +31,7 @@ static struct op *newest_record(struct event *e)
     return op;
 }
 
-static struct op *make_record(struct event *e)
+struct op *event_make_record(struct event *e)
 {
     return e->ipc ? ipc_record(e->ipc) : op_new(sizeof(struct op), NULL, NULL);
 }
@@ -47,7 +41,7 @@ static bool all_reached(struct event *e)
 {
     if (e->ipc)
         return ipc_done(e->ipc);
-    struct op *op = newest_record(e);
+    struct op *op = event_newest(e);
     bool done = !op || atomic_load(&op->done);
     op_unref(op);
     return done;
@@ -58,7 +52,7 @@ static struct op *make_wait(struct context *context, struct event *e)
 {
     if (e->ipc)
         return ipc_wait(context, e->ipc);
-    struct op *record = newest_record(e), *wait = op_new(sizeof *wait, NULL, NULL);
+    struct op *record = event_newest(e), *wait = op_new(sizeof *wait, NULL, NULL);
     if (wait && !op_after(wait, record)) {
         op_unref(wait);
         wait = NULL;
@@ -67,12 +61,11 @@ static struct op *make_wait(struct context *context, struct event *e)
     return wait;
 }
 
-/* Takes over the reference. */
-static void set_record(struct event *e, struct op *marker)
+void event_set_record(struct event *e, struct op *marker)
 {
     engine_lock();
     struct op *before = e->record;
-    e->record = marker;
+    e->record = op_ref(marker);
     engine_unlock();
     op_unref(before);
 }
@@ -125,6 +118,7 @@ CUresult cuEventDestroy_v2(CUevent hEvent)
         return CUDA_ERROR_INVALID_HANDLE;
     struct event *e = (struct event *)hEvent;
     op_unref(e->record);
+    capture_forget(e);
     CUresult error = context_error(e->context);
     ipc_event_unref(e->ipc);
     if (e->fd >= 0)
@@ -145,27 +139,32 @@ CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int f
     struct stream *s;
     CUresult result = enter_context(&c);
     if (result == CUDA_SUCCESS)
-        result = enter_event(hEvent, &e);
+        result = event_from(hEvent, &e);
     if (result == CUDA_SUCCESS)
         result = context_stream(c, hStream, &s);
     if (result != CUDA_SUCCESS)
         return result;
     if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL)
         return CUDA_ERROR_INVALID_VALUE;
-    if (flags & CU_EVENT_RECORD_EXTERNAL)
-        return CUDA_ERROR_INVALID_VALUE; /* only while capturing */
     if (s->context != e->context)
         return CUDA_ERROR_INVALID_HANDLE;
-    struct op *marker = make_record(e);
+    bool captured;
+    result = capture_enter(s, false, &captured);
+    if (result == CUDA_SUCCESS && captured)
+        return capture_record(s, e, flags & CU_EVENT_RECORD_EXTERNAL);
+    if (result == CUDA_SUCCESS && flags & CU_EVENT_RECORD_EXTERNAL)
+        result = CUDA_ERROR_INVALID_VALUE; /* only while capturing */
+    if (result != CUDA_SUCCESS)
+        return result;
+    capture_forget(e);
+    struct op *marker = event_make_record(e);
     if (!marker)
         return CUDA_ERROR_OUT_OF_MEMORY;
     result = engine_submit(s, marker);
-    if (result != CUDA_SUCCESS) {
-        op_unref(marker);
-        return result;
-    }
-    set_record(e, marker);
-    return CUDA_SUCCESS;
+    if (result == CUDA_SUCCESS)
+        event_set_record(e, marker);
+    op_unref(marker);
+    return result;
 }
 
 CUresult cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStream, unsigned int flags)
@@ -186,7 +185,11 @@ CUresult cuEventRecord_ptsz(CUevent hEvent, CUstream hStream)
 CUresult cuEventQuery(CUevent hEvent)
 {
     struct event *e;
-    CUresult result = enter_event(hEvent, &e);
+    CUresult result = event_from(hEvent, &e);
+    if (result == CUDA_SUCCESS)
+        result = capture_event(e);
+    if (result == CUDA_SUCCESS)
+        result = capture_unsafe();
     if (result != CUDA_SUCCESS)
         return result;
     bool done = all_reached(e);
@@ -197,13 +200,17 @@ CUresult cuEventQuery(CUevent hEvent)
 CUresult cuEventSynchronize(CUevent hEvent)
 {
     struct event *e;
-    CUresult result = enter_event(hEvent, &e);
+    CUresult result = event_from(hEvent, &e);
+    if (result == CUDA_SUCCESS)
+        result = capture_event(e);
+    if (result == CUDA_SUCCESS)
+        result = capture_unsafe();
     if (result != CUDA_SUCCESS)
         return result;
     if (e->ipc) {
         result = ipc_synchronize(e->context, e->ipc);
     } else {
-        struct op *op = newest_record(e);
+        struct op *op = event_newest(e);
         result = engine_wait(op);
         op_unref(op);
     }
@@ -216,16 +223,20 @@ CUresult cuEventSynchronize(CUevent hEvent)
 CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 {
     struct event *start, *end;
-    CUresult result = enter_event(hStart, &start);
+    CUresult result = event_from(hStart, &start);
     if (result == CUDA_SUCCESS)
-        result = enter_event(hEnd, &end);
+        result = event_from(hEnd, &end);
+    if (result == CUDA_SUCCESS)
+        result = capture_event(start);
+    if (result == CUDA_SUCCESS)
+        result = capture_event(end);
     if (result != CUDA_SUCCESS)
         return result;
     if (!pMilliseconds)
         return CUDA_ERROR_INVALID_VALUE;
     if (start->context != end->context || ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING))
         return CUDA_ERROR_INVALID_HANDLE;
-    struct op *from = newest_record(start), *to = newest_record(end);
+    struct op *from = event_newest(start), *to = event_newest(end);
     CUresult error = context_error(start->context);
     if (!from || !to)
         result = CUDA_ERROR_INVALID_HANDLE; /* never recorded */
@@ -252,15 +263,17 @@ CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
     struct stream *s;
     CUresult result = enter_context(&c);
     if (result == CUDA_SUCCESS)
-        result = enter_event(hEvent, &e);
+        result = event_from(hEvent, &e);
     if (result == CUDA_SUCCESS)
         result = context_stream(c, hStream, &s);
     if (result != CUDA_SUCCESS)
         return result;
+    bool captured;
     if (Flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
         return CUDA_ERROR_INVALID_VALUE;
-    if (all_reached(e))
-        return CUDA_SUCCESS;
+    result = capture_wait(s, e, Flags & CU_EVENT_WAIT_EXTERNAL, &captured);
+    if (result != CUDA_SUCCESS || captured || all_reached(e))
+        return result;
     struct op *wait = make_wait(s->context, e);
     return wait ? engine_submit_and_forget(s, wait) : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -275,7 +288,7 @@ CUresult cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent, unsigned int F
 CUresult cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
 {
     struct event *e;
-    CUresult result = enter_event(event, &e);
+    CUresult result = event_from(event, &e);
     if (result != CUDA_SUCCESS)
         return result;
     if (!pHandle)
@@ -324,17 +337,20 @@ CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
     struct event *e;
     CUresult result = context_from(hCtx, &c);
     if (result == CUDA_SUCCESS)
-        result = enter_event(hEvent, &e);
+        result = event_from(hEvent, &e);
     if (result == CUDA_SUCCESS && e->context != c)
         result = CUDA_ERROR_INVALID_HANDLE;
+    if (result == CUDA_SUCCESS)
+        result = capture_query_context(c);
     if (result != CUDA_SUCCESS)
         return result;
-    struct op *marker = make_record(e);
+    capture_forget(e);
+    struct op *marker = event_make_record(e);
     result = marker ? engine_gather(c, marker) : CUDA_ERROR_OUT_OF_MEMORY;
     if (result == CUDA_SUCCESS)
         result = engine_submit_aside(c, marker);
     if (result == CUDA_SUCCESS)
-        set_record(e, op_ref(marker));
+        event_set_record(e, marker);
     op_unref(marker);
     return result;
 }
@@ -345,7 +361,11 @@ CUresult cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
     struct event *e;
     CUresult result = context_from(hCtx, &c);
     if (result == CUDA_SUCCESS)
-        result = enter_event(hEvent, &e);
+        result = event_from(hEvent, &e);
+    if (result == CUDA_SUCCESS)
+        result = capture_query_context(c);
+    if (result == CUDA_SUCCESS)
+        result = capture_event(e);
     if (result != CUDA_SUCCESS)
         return result;
     struct op *wait = make_wait(c, e);

@@ -1,16 +1,43 @@
 /* Launches in all their forms, and functions of the host in streams. */
+#include "softgpu/capture.h"
 #include "softgpu/launch.h"
 
-static CUresult submit(CUfunction f, CUstream hStream, const struct launch *launch)
+static CUresult capture(CUfunction f, struct stream *stream, const struct launch *launch,
+                        const CUlaunchAttribute *attributes, unsigned count)
+{
+    const CUlaunchAttribute cooperative = {.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1};
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_KERNEL,
+                                .kernel = {.func = f,
+                                           .gridDimX = launch->grid[0],
+                                           .gridDimY = launch->grid[1],
+                                           .gridDimZ = launch->grid[2],
+                                           .blockDimX = launch->block[0],
+                                           .blockDimY = launch->block[1],
+                                           .blockDimZ = launch->block[2],
+                                           .sharedMemBytes = launch->dynamic_shared,
+                                           .kernelParams = launch->params,
+                                           .extra = launch->extra}};
+    if (!count && launch->cooperative)
+        return capture_add(stream, &params, &cooperative, 1);
+    return capture_add(stream, &params, attributes, count);
+}
+
+static CUresult submit(CUfunction f, CUstream hStream, const struct launch *launch, const CUlaunchAttribute *attributes,
+                       unsigned attribute_count)
 {
     struct context *c;
     struct function *function;
     struct stream *stream;
+    bool captured;
     CUresult result = enter_context(&c);
     if (result == CUDA_SUCCESS)
         result = context_stream(c, hStream, &stream);
     if (result == CUDA_SUCCESS)
         result = function_from(f, stream->context, &function);
+    if (result == CUDA_SUCCESS)
+        result = capture_enter(stream, false, &captured);
+    if (result == CUDA_SUCCESS && captured)
+        return capture(f, stream, launch, attributes, attribute_count);
     return result == CUDA_SUCCESS ? launch_submit(c, function, stream, launch) : result;
 }
 
@@ -23,7 +50,7 @@ CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDi
                             .dynamic_shared = sharedMemBytes,
                             .params = kernelParams,
                             .extra = extra};
-    return submit(f, hStream, &launch);
+    return submit(f, hStream, &launch, NULL, 0);
 }
 
 CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
@@ -43,7 +70,7 @@ CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned
                             .dynamic_shared = sharedMemBytes,
                             .params = kernelParams,
                             .cooperative = true};
-    return submit(f, hStream, &launch);
+    return submit(f, hStream, &launch, NULL, 0);
 }
 
 CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
@@ -98,7 +125,7 @@ static CUresult launch_ex(const CUlaunchConfig *config, CUfunction f, CUstream s
         if (result != CUDA_SUCCESS)
             return result;
     }
-    return submit(f, stream, &launch);
+    return submit(f, stream, &launch, config->attrs, config->numAttrs);
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)
@@ -140,6 +167,13 @@ static CUresult submit_host(CUstream hStream, CUhostFn function, CUstreamCallbac
     CUresult result = enter_context(&c);
     if (result == CUDA_SUCCESS)
         result = context_stream(c, hStream, &stream);
+    bool captured = false;
+    if (result == CUDA_SUCCESS && function)
+        result = capture_enter(stream, false, &captured);
+    if (result == CUDA_SUCCESS && captured) {
+        CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_HOST, .host = {function, data}};
+        return capture_add(stream, &params, NULL, 0);
+    }
     if (result != CUDA_SUCCESS)
         return result;
     struct host_op *h = op_new(sizeof *h, run_host, NULL);

@@ -1,6 +1,6 @@
 /* Advice on managed memory and its prefetching: checked, kept and told (advice.h), but nothing moves. */
 #include "softgpu/advice.h"
-#include "softgpu/context.h"
+#include "softgpu/capture.h"
 #include "softgpu/memory.h"
 
 static CUresult enter_managed(CUdeviceptr address, size_t bytes, struct allocation *a)
@@ -126,7 +126,9 @@ static CUresult check_stream(CUstream handle)
     struct context *c;
     struct stream *s;
     CUresult result = enter_context(&c);
-    return result == CUDA_SUCCESS ? context_stream(c, handle, &s) : result;
+    if (result == CUDA_SUCCESS)
+        result = context_stream(c, handle, &s);
+    return result == CUDA_SUCCESS ? capture_refuse(s) : result;
 }
 
 static CUresult prefetch(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned flags, CUstream stream)

@@ -1,7 +1,8 @@
 /* Allocations of the device and of host memory that it can reach. */
 #include "softgpu/memory.h"
-#include "softgpu/context.h"
+#include "softgpu/capture.h"
 #include "softgpu/fault.h"
+#include "softgpu/graph.h"
 #include "softgpu/pool.h"
 
 enum { PITCH_ALIGN = 512 };
@@ -10,6 +11,8 @@ CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 {
     struct context *c;
     CUresult result = enter_context(&c);
+    if (result == CUDA_SUCCESS)
+        result = capture_unsafe();
     if (result != CUDA_SUCCESS)
         return result;
     if (!dptr || !bytesize)
@@ -49,11 +52,13 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
     struct context *c;
     struct allocation a;
     CUresult result = enter_context(&c);
+    if (result == CUDA_SUCCESS)
+        result = capture_unsafe();
     if (result != CUDA_SUCCESS)
         return result;
     if (!dptr)
         return CUDA_SUCCESS;
-    uint32_t kinds = 1u << MEMORY_DEVICE | 1u << MEMORY_POOL | 1u << MEMORY_MANAGED;
+    uint32_t kinds = 1u << MEMORY_DEVICE | 1u << MEMORY_POOL | 1u << MEMORY_MANAGED | 1u << MEMORY_GRAPH;
     if (!memory_lookup(dptr, &a))
         return CUDA_ERROR_INVALID_VALUE;
     if (a.owner) /* imported from a pool, and not by cuIpcOpenMemHandle */
@@ -66,6 +71,8 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
         return result;
     if (a.kind == MEMORY_POOL)
         return pool_free_now(dptr);
+    if (a.kind == MEMORY_GRAPH)
+        return graph_memory_free(dptr);
     return memory_free(dptr, kinds);
 }
 
@@ -107,6 +114,8 @@ CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
     const unsigned known = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
     struct context *c;
     CUresult result = enter_context(&c);
+    if (result == CUDA_SUCCESS)
+        result = capture_unsafe();
     if (result != CUDA_SUCCESS)
         return result;
     if (!pp || (Flags & ~known))
@@ -128,6 +137,8 @@ CUresult cuMemFreeHost(void *p)
     struct context *c;
     struct allocation a;
     CUresult result = enter_context(&c);
+    if (result == CUDA_SUCCESS)
+        result = capture_unsafe();
     if (result != CUDA_SUCCESS)
         return result;
     if (!p)
@@ -143,6 +154,8 @@ CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
     const unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY;
     struct context *c;
     CUresult result = enter_context(&c);
+    if (result == CUDA_SUCCESS)
+        result = capture_unsafe();
     if (result != CUDA_SUCCESS)
         return result;
     if (!p || !bytesize || (uintptr_t)p + bytesize < bytesize)
@@ -164,6 +177,8 @@ CUresult cuMemHostUnregister(void *p)
     struct context *c;
     struct allocation a;
     CUresult result = enter_context(&c);
+    if (result == CUDA_SUCCESS)
+        result = capture_unsafe();
     if (result != CUDA_SUCCESS)
         return result;
     if (!p)
@@ -207,6 +222,8 @@ CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flag
     struct context *c;
     void *p;
     CUresult result = enter_context(&c);
+    if (result == CUDA_SUCCESS)
+        result = capture_unsafe();
     if (result != CUDA_SUCCESS)
         return result;
     if (!dptr || !bytesize || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))

@@ -1,7 +1,7 @@
 /* Streams. */
 #include <string.h>
 
-#include "softgpu/context.h"
+#include "softgpu/capture.h"
 #include "softgpu/memory.h"
 #include "softgpu/pool.h"
 
@@ -59,6 +59,7 @@ CUresult cuStreamDestroy_v2(CUstream hStream)
         return CUDA_ERROR_INVALID_HANDLE;
     struct stream *s = (struct stream *)hStream;
     CUresult error = context_error(s->context);
+    capture_stream_gone(s);
     engine_stream_close(s);
     return error;
 }
@@ -72,6 +73,8 @@ CUresult cuStreamQuery(CUstream hStream)
 {
     struct stream *s;
     CUresult result = enter_stream(hStream, &s);
+    if (result == CUDA_SUCCESS)
+        result = capture_query(s);
     if (result != CUDA_SUCCESS)
         return result;
     if (engine_stream_busy(s))
@@ -89,6 +92,9 @@ CUresult cuStreamSynchronize(CUstream hStream)
     struct stream *s;
     CUresult result = enter_stream(hStream, &s);
     if (!s)
+        return result;
+    result = capture_query(s);
+    if (result != CUDA_SUCCESS)
         return result;
     /* The legacy stream is done when the blocking streams are: its next operation would wait for them. */
     CUresult waited = s->legacy ? engine_wait_blocking(s->context) : engine_wait_stream(s);
@@ -214,7 +220,7 @@ CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t lengt
     if (!known || (flags == CU_MEM_ATTACH_SINGLE && s->legacy) || !memory_lookup(dptr, &a) ||
         a.kind != MEMORY_MANAGED || a.address != dptr || (length && length != a.bytes))
         return CUDA_ERROR_INVALID_VALUE;
-    return CUDA_SUCCESS;
+    return capture_refuse(s);
 }
 
 CUresult cuStreamAttachMemAsync_ptsz(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
@@ -308,82 +314,4 @@ CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAtt
 CUresult cuStreamGetAttribute_ptsz(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue *value_out)
 {
     return cuStreamGetAttribute(per_thread(hStream), attr, value_out);
-}
-
-/* ---- capture: streams never capture here ------------------------------------------------------------------------ */
-
-static CUresult not_capturing(CUstream hStream, CUstreamCaptureStatus *status, cuuint64_t *id)
-{
-    struct stream *s;
-    CUresult result = enter_stream(hStream, &s);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (!status)
-        return CUDA_ERROR_INVALID_VALUE;
-    *status = CU_STREAM_CAPTURE_STATUS_NONE;
-    if (id)
-        *id = 0;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus)
-{
-    return not_capturing(hStream, captureStatus, NULL);
-}
-
-CUresult cuStreamIsCapturing_ptsz(CUstream hStream, CUstreamCaptureStatus *captureStatus)
-{
-    return not_capturing(per_thread(hStream), captureStatus, NULL);
-}
-
-CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out)
-{
-    return not_capturing(hStream, captureStatus_out, id_out);
-}
-
-CUresult cuStreamGetCaptureInfo_ptsz(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out)
-{
-    return not_capturing(per_thread(hStream), captureStatus_out, id_out);
-}
-
-CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
-                                   CUgraph *graph_out, const CUgraphNode **dependencies_out,
-                                   size_t *numDependencies_out)
-{
-    return not_capturing(hStream, captureStatus_out, id_out);
-}
-
-CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
-                                        CUgraph *graph_out, const CUgraphNode **dependencies_out,
-                                        size_t *numDependencies_out)
-{
-    return not_capturing(per_thread(hStream), captureStatus_out, id_out);
-}
-
-CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
-                                   CUgraph *graph_out, const CUgraphNode **dependencies_out,
-                                   const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out)
-{
-    return not_capturing(hStream, captureStatus_out, id_out);
-}
-
-CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
-                                        CUgraph *graph_out, const CUgraphNode **dependencies_out,
-                                        const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out)
-{
-    return not_capturing(per_thread(hStream), captureStatus_out, id_out);
-}
-
-CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
-{
-    static _Thread_local CUstreamCaptureMode current = CU_STREAM_CAPTURE_MODE_GLOBAL;
-    CUresult result = enter();
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (!mode || (unsigned)*mode > CU_STREAM_CAPTURE_MODE_RELAXED)
-        return CUDA_ERROR_INVALID_VALUE;
-    CUstreamCaptureMode before = current;
-    current = *mode;
-    *mode = before;
-    return CUDA_SUCCESS;
 }

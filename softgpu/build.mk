@@ -70,6 +70,7 @@ $(B)/obj/tests/unit/test_softgpu_%_own.o: tests/unit/test_softgpu_%.c | $(SETUP_
 $(foreach t,$(SOFTGPU_RUNTIME_TESTS) $(SOFTGPU_RUNTIME_TESTS_TWICE) $(SOFTGPU_RUNTIME_TESTS_TWICE:%=%_own),\
   $(eval $(call unit_test,softgpu_$(t),$(B)/softgpu/libcudart.so.13,$$(SOFTGPU_RPATH)))\
   $(eval $(B)/tests/unit/test_softgpu_$(t): | $(B)/softgpu/libcuda.so.1))
+$(foreach t,graph graph_nodes graph_memory capture,$(eval $(call unit_test,softgpu_$(t),$(B)/softgpu/libcuda.so.1,$$(SOFTGPU_RPATH))))
 $(B)/obj/tests/unit/test_softgpu_%.o: EXTRA_CFLAGS = -I$(B)/gen
 $(B)/obj/tests/unit/test_softgpu_entry.o $(B)/obj/tests/unit/test_softgpu_runtime.o: $(SOFTGPU_NAMES)
 

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "softgpu/array.h"
+#include "softgpu/capture.h"
+#include "softgpu/graph.h"
 #include "softgpu/memory.h"
 #include "softgpu/module.h"
 
@@ -263,6 +265,7 @@ CUresult context_heap(struct context *c, void **heap, size_t *bytes)
 
 void context_teardown(struct context *c)
 {
+    capture_context_gone(c);
     engine_wait_context(c);
     context_flush(c);
     atomic_store(&c->alive, false);
@@ -284,6 +287,7 @@ void context_teardown(struct context *c)
     context_unlock();
     texture_free_context(c);
     array_free_context(c);
+    graph_memory_reset(c);
     /* Pools and mapped handles belong to the device and stay. */
     memory_free_all(c, ~(1u << MEMORY_POOL | 1u << MEMORY_MAPPING));
     if (!c->primary)

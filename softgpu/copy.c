@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "softgpu/capture.h"
 #include "softgpu/memory.h"
 #include "softgpu/trace_state.h"
 
@@ -139,10 +140,19 @@ CUresult copy_make(const struct copy_box *box, struct op **out)
     return CUDA_SUCCESS;
 }
 
-CUresult copy_submit(struct context *context, CUstream handle, const struct copy_box *box, bool wait)
+CUresult copy_submit(struct context *context, CUstream handle, const CUDA_MEMCPY3D *params, const struct copy_box *box,
+                     bool wait)
 {
     struct stream *s;
+    bool captured;
     CUresult result = context_stream(context, handle, &s);
+    if (result == CUDA_SUCCESS)
+        result = capture_enter(s, wait, &captured);
+    if (result == CUDA_SUCCESS && captured) {
+        CUgraphNodeParams node = {.type = CU_GRAPH_NODE_TYPE_MEMCPY,
+                                  .memcpy = {.copyCtx = (CUcontext)s->context, .copyParams = *params}};
+        return capture_add(s, &node, NULL, 0);
+    }
     if (result == CUDA_SUCCESS)
         result = copy_check(box);
     if (result != CUDA_SUCCESS)
@@ -172,12 +182,8 @@ CUresult copy_submit(struct context *context, CUstream handle, const struct copy
     return result;
 }
 
-CUresult fill_submit(struct context *context, CUstream handle, const struct fill_box *box, bool wait)
+CUresult fill_check(const struct fill_box *box)
 {
-    struct stream *s;
-    CUresult result = context_stream(context, handle, &s);
-    if (result != CUDA_SUCCESS)
-        return result;
     if (box->to % box->element || (box->height > 1 && box->pitch % box->element))
         return CUDA_ERROR_INVALID_VALUE;
     if (!box->width || !box->height)
@@ -190,20 +196,61 @@ CUresult fill_submit(struct context *context, CUstream handle, const struct fill
                              .to = box->to,
                              .to_pitch = box->height > 1 ? box->pitch : box->width * box->element,
                              .to_side = COPY_DEVICE};
-    if (check.to_pitch < check.width || !side_ok(check.to, check.to_pitch, check.to_slice, check.to_side, true, &check))
-        return CUDA_ERROR_INVALID_VALUE;
-    struct copy_op *c = op_new(sizeof *c, run_fill, NULL);
+    return check.to_pitch < check.width ||
+                   !side_ok(check.to, check.to_pitch, check.to_slice, check.to_side, true, &check)
+               ? CUDA_ERROR_INVALID_VALUE
+               : CUDA_SUCCESS;
+}
+
+CUresult fill_make(const struct fill_box *box, struct op **out)
+{
+    struct copy_op *c = op_new(sizeof *c, box->width && box->height ? run_fill : NULL, NULL);
     if (!c)
         return CUDA_ERROR_OUT_OF_MEMORY;
     c->fill = *box;
-    c->async = !wait;
+    c->async = true;
     c->op.describe = describe_fill;
+    *out = &c->op;
+    return CUDA_SUCCESS;
+}
+
+static CUresult fill_capture(struct stream *s, const struct fill_box *box)
+{
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEMSET,
+                                .memset = {.dst = box->to,
+                                           .pitch = box->pitch,
+                                           .value = box->value,
+                                           .elementSize = box->element,
+                                           .width = box->width,
+                                           .height = box->height,
+                                           .ctx = (CUcontext)s->context}};
+    return box->width && box->height ? capture_add(s, &params, NULL, 0) : CUDA_SUCCESS;
+}
+
+CUresult fill_submit(struct context *context, CUstream handle, const struct fill_box *box, bool wait)
+{
+    struct stream *s;
+    struct op *op;
+    bool captured;
+    CUresult result = context_stream(context, handle, &s);
+    if (result == CUDA_SUCCESS)
+        result = capture_enter(s, wait, &captured);
+    if (result == CUDA_SUCCESS && captured)
+        return fill_capture(s, box);
+    if (result == CUDA_SUCCESS)
+        result = fill_check(box);
+    if (result != CUDA_SUCCESS || !box->width || !box->height)
+        return result;
+    result = fill_make(box, &op);
+    if (result != CUDA_SUCCESS)
+        return result;
+    ((struct copy_op *)op)->async = !wait;
     /* A fill is asynchronous to the host even in its plain form, except where host memory is the target. */
     struct allocation a;
     bool host = memory_lookup(box->to, &a) && (a.kind == MEMORY_PINNED || a.kind == MEMORY_REGISTERED);
     if (wait && host && !engine_in_callback()) {
-        result = engine_submit_and_wait(s, &c->op);
+        result = engine_submit_and_wait(s, op);
         return result == CUDA_SUCCESS ? context_error(s->context) : result;
     }
-    return engine_submit_and_forget(s, &c->op);
+    return engine_submit_and_forget(s, op);
 }

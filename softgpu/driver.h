@@ -6,7 +6,9 @@
  *     engine   operations in streams, worker threads, completion                       (one mutex)
  *     context  contexts and the per-thread stack of current ones                       (one mutex)
  *     module   images, modules, libraries, kernels, variables                          (the context's mutex)
- * Lock order: context, engine, memory, handles. No lock is held while a kernel or a callback of the program runs.
+ *     graph    graphs, their nodes and executable forms, captures of streams           (one mutex)
+ * Lock order: graph, context, engine, memory, handles. No lock is held while a kernel or a callback of the program
+ * runs.
  *
  * Files named api_*.c hold the exported functions by family; each starts with `enter()` or `enter_context()`.
  */
@@ -72,6 +74,10 @@ enum handle_kind {
     HANDLE_LINK,
     HANDLE_ARRAY,
     HANDLE_MIPMAP,
+    HANDLE_GRAPH,
+    HANDLE_GRAPH_NODE,
+    HANDLE_GRAPH_EXEC,
+    HANDLE_USER_OBJECT,
 };
 bool handle_add(const void *pointer, enum handle_kind kind); /* false: out of memory */
 bool handle_remove(const void *pointer, enum handle_kind kind);

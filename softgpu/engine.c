@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "softgpu/capture.h"
 #include "softgpu/context.h"
 #include "softgpu/trace_state.h"
 
@@ -192,6 +193,26 @@ static bool help(struct stream *s)
     return true;
 }
 
+void engine_use_memory(bool begins)
+{
+    engine_lock();
+    active += begins ? 1u : -1u;
+    if (!begins)
+        pthread_cond_broadcast(&progress);
+    engine_unlock();
+}
+
+void engine_complete(struct op *op)
+{
+    engine_lock();
+    if (!atomic_load(&op->done)) {
+        op->finished_ns = state_now_ns();
+        atomic_store(&op->done, true);
+        pthread_cond_broadcast(&progress);
+    }
+    engine_unlock();
+}
+
 /* ---- workers ---------------------------------------------------------------------------------------------------- */
 
 static void *worker_main(void *argument)
@@ -371,9 +392,15 @@ static CUresult submit(struct stream *s, struct op *op, bool inline_run)
     return CUDA_SUCCESS;
 }
 
-CUresult engine_submit(struct stream *s, struct op *op)
+CUresult engine_submit_allowed(struct stream *s, struct op *op)
 {
     return submit(s, op, false);
+}
+
+CUresult engine_submit(struct stream *s, struct op *op)
+{
+    CUresult result = capture_refuse(s);
+    return result == CUDA_SUCCESS ? submit(s, op, false) : result;
 }
 
 CUresult engine_submit_and_forget(struct stream *s, struct op *op)
@@ -389,7 +416,9 @@ CUresult engine_submit_and_wait(struct stream *s, struct op *op)
         op_unref(op);
         return CUDA_ERROR_NOT_PERMITTED;
     }
-    CUresult result = submit(s, op, true);
+    CUresult result = capture_refuse(s);
+    if (result == CUDA_SUCCESS)
+        result = submit(s, op, true);
     if (result == CUDA_SUCCESS)
         result = engine_wait(op);
     op_unref(op);

@@ -19,6 +19,7 @@
 
 struct stream;
 struct trace_work;
+struct captured_stream;
 struct op {
     void (*run)(struct op *op);  /* on the worker thread, no lock held; NULL: only a marker */
     void (*drop)(struct op *op); /* releases what the operation owns and the operation itself; NULL: free() */
@@ -48,7 +49,8 @@ struct stream {
     struct op *head, *tail; /* submitted, not done */
     struct op *last;        /* newest one, reference; done or not */
     bool worker, destroyed;
-    bool busy; /* somebody runs the head */
+    bool busy;                        /* somebody runs the head */
+    struct captured_stream *captured; /* under graph_lock(): its part in a capture (capture.h) */
     pthread_cond_t wake;
     struct stream *next_in_context;
 };
@@ -72,12 +74,20 @@ CUresult engine_gather(struct context *context, struct op *op);
 void engine_set_gate(struct context *context, struct op *op);
 /* Puts the operation into a stream of its own: it runs when its dependencies are done. */
 CUresult engine_submit_aside(struct context *context, struct op *op);
-/* Puts the operation into the stream; the engine takes a reference of its own, the caller keeps its. */
+/* Puts the operation into the stream; the engine takes a reference of its own, the caller keeps its. Streams that are
+ * being captured refuse it (capture.h). */
 CUresult engine_submit(struct stream *stream, struct op *op);
+/* Likewise, by a caller that asked the capture itself and holds graph_lock(). */
+CUresult engine_submit_allowed(struct stream *stream, struct op *op);
 /* Submits, waits until it is done, and drops the caller's reference. */
 CUresult engine_submit_and_wait(struct stream *stream, struct op *op);
 /* Submits and drops the caller's reference. */
 CUresult engine_submit_and_forget(struct stream *stream, struct op *op);
+
+/* Within an operation that is `bound`: a part of it that may use memory of the device begins or ends. */
+void engine_use_memory(bool begins);
+/* Marks as done what was never submitted: an event inside a larger operation. */
+void engine_complete(struct op *op);
 
 /* Wait until done; early with CUDA_ERROR_DEINITIALIZED at exit. From a callback of the program:
  * CUDA_ERROR_NOT_PERMITTED. */

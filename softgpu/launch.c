@@ -8,6 +8,7 @@
 #include "softgpu/array.h"
 #include "softgpu/device.h"
 #include "softgpu/fault.h"
+#include "softgpu/graph.h"
 #include "softgpu/memory.h"
 #include "softgpu/trace_state.h"
 
@@ -96,6 +97,12 @@ static void sleep_ns(uint64_t ns)
 static bool device_attribute(void *context, int attribute, int *value)
 {
     return cuDeviceGetAttribute(value, (CUdevice_attribute)attribute, 0) == CUDA_SUCCESS;
+}
+
+/* cudaGraphSetConditional. */
+static void set_condition(void *context, uint64_t handle, uint32_t value)
+{
+    graph_set_condition(handle, value);
 }
 
 /* Runs it with the flaws that were asked for. */
@@ -199,6 +206,10 @@ static CUresult from_extra(void **extra, const void **data, size_t *bytes)
 
 static CUresult pack(const struct launch *launch, const struct ptx_kernel *entry, uint8_t *out)
 {
+    if (launch->packed) {
+        memcpy(out, launch->packed, entry->param_bytes);
+        return CUDA_SUCCESS;
+    }
     if (!entry->param_count)
         return launch->params && launch->extra ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
     if (launch->params && launch->extra)
@@ -269,12 +280,20 @@ static CUresult check(const struct function *f, const struct launch *launch)
     return result;
 }
 
-CUresult launch_submit(struct context *context, struct function *f, struct stream *stream, const struct launch *launch)
+CUresult launch_check(const struct function *f, const struct launch *launch, void *out)
+{
+    CUresult result = check(f, launch);
+    const struct diag *refusal = ptx_kernel_refusal(f->module->image->ptx, f->entry);
+    if (result == CUDA_SUCCESS && refusal)
+        result = log_unsupported_part(f->entry->name, refusal->text);
+    return result == CUDA_SUCCESS ? pack(launch, f->entry, out) : result;
+}
+
+CUresult launch_make(struct function *f, const struct launch *launch, struct op **out)
 {
     static uint64_t last_launch;
     const struct ptx_kernel *entry = f->entry;
-    if (stream->context != f->module->context)
-        return CUDA_ERROR_INVALID_HANDLE;
+    struct context *context = f->module->context;
     struct fault_plan faults;
     CUresult result = check(f, launch);
     if (result != CUDA_SUCCESS)
@@ -293,7 +312,7 @@ CUresult launch_submit(struct context *context, struct function *f, struct strea
         return CUDA_ERROR_OUT_OF_MEMORY;
     size_t variables = ptx_module_variable_count(f->module->image->ptx);
     l->op.describe = describe;
-    l->context = stream->context;
+    l->context = context;
     l->faults = faults;
     l->image = image_ref(f->module->image);
     l->params = calloc(1, entry->param_bytes + 1);
@@ -305,7 +324,7 @@ CUresult launch_submit(struct context *context, struct function *f, struct strea
     }
     void *heap = NULL;
     size_t heap_bytes = 0;
-    if (entry->uses_heap && (result = context_heap(stream->context, &heap, &heap_bytes)) != CUDA_SUCCESS) {
+    if (entry->uses_heap && (result = context_heap(context, &heap, &heap_bytes)) != CUDA_SUCCESS) {
         op_unref(&l->op);
         return result;
     }
@@ -325,6 +344,7 @@ CUresult launch_submit(struct context *context, struct function *f, struct strea
         .launch_id = __atomic_add_fetch(&last_launch, 1, __ATOMIC_RELAXED),
         .sm_count = config_get()->sm_count,
         .device_attribute = device_attribute,
+        .set_condition = set_condition,
     };
     if (entry->uses_textures)
         l->textures = texture_launch_begin();
@@ -338,5 +358,15 @@ CUresult launch_submit(struct context *context, struct function *f, struct strea
     }
     memcpy(l->launch.grid, launch->grid, sizeof launch->grid);
     memcpy(l->launch.block, launch->block, sizeof launch->block);
-    return engine_submit_and_forget(stream, &l->op);
+    *out = &l->op;
+    return CUDA_SUCCESS;
+}
+
+CUresult launch_submit(struct context *context, struct function *f, struct stream *stream, const struct launch *launch)
+{
+    struct op *op;
+    if (stream->context != f->module->context)
+        return CUDA_ERROR_INVALID_HANDLE;
+    CUresult result = launch_make(f, launch, &op);
+    return result == CUDA_SUCCESS ? engine_submit_and_forget(stream, op) : result;
 }

@@ -290,6 +290,7 @@ static void release(const struct allocation *a)
         munmap((void *)(uintptr_t)a->address, a->span);
         break;
     case MEMORY_REGISTERED:
+    case MEMORY_GRAPH:   /* likewise, graph_node_memory.c */
     case MEMORY_MAPPING: /* pages belong to the handle: api_vmm.c */
         break;
     case MEMORY_IMPORTED:

@@ -23,6 +23,7 @@ enum memory_kind {
     MEMORY_MAPPING,    /* cuMemMap */
     MEMORY_IMPORTED,   /* of another process: cuIpcOpenMemHandle, cuMemPoolImportPointer */
     MEMORY_ARRAY,      /* storage of a CUDA array: memory of the host that kernels have no address of */
+    MEMORY_GRAPH,      /* of a graph's memory nodes: its pages belong to graph_node_memory.c */
 };
 
 struct allocation {

@@ -2,11 +2,13 @@
 #include <string.h>
 #include <time.h>
 
+#include "softgpu/capture.h"
 #include "softgpu/context.h"
 #include "softgpu/fault.h"
 #include "softgpu/memory.h"
 #include "softgpu/operator.h"
 #include "softgpu/trace.h"
+#include "softgpu/work_operator.h"
 
 enum { SLOW_FACTOR = 10, SLOW_LAUNCH_NS = 10000 }; /* as for launches */
 
@@ -24,9 +26,17 @@ struct softgpu_operator_state {
     bool failed;
 };
 
+/* Of a graph. The lock is for run(): two executable graphs may share it. */
+struct shared_operator {
+    struct softgpu_operator *work;
+    pthread_mutex_t lock;
+    atomic_uint refs;
+};
+
 struct operator_op {
     struct op op;
     struct softgpu_operator *work;
+    struct shared_operator *shared; /* reference; NULL: `work` belongs to the operation */
     struct context *context;
     struct fault_plan faults;
 };
@@ -156,6 +166,8 @@ static void run(struct op *op)
     struct softgpu_operator_state state = {0};
     if (fault_has(&o->faults, FAULT_STALE))
         return;
+    if (o->shared)
+        pthread_mutex_lock(&o->shared->lock);
     if (fault_needs_watch(&o->faults)) {
         fault_watch_begin(&watch);
         state.watch = &watch;
@@ -173,6 +185,8 @@ static void run(struct op *op)
         fault_watch_end(&watch, &o->faults);
     if (fault_has(&o->faults, FAULT_SLOWMEM))
         sleep_ns((uint64_t)((double)(state_now_ns() - start) * (factor(&o->faults, FAULT_SLOWMEM) - 1)));
+    if (o->shared)
+        pthread_mutex_unlock(&o->shared->lock);
     if (state.failed) {
         log_unsupported_part(o->work->name, "reached memory that is not there");
         context_fail(o->context, CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -193,37 +207,106 @@ static void describe(const struct op *op, struct trace_work *work)
 static void drop(struct op *op)
 {
     struct operator_op *o = (struct operator_op *)op;
-    o->work->drop(o->work);
+    if (o->shared)
+        operator_unref(o->shared);
+    else if (o->work)
+        o->work->drop(o->work);
     free(o);
+}
+
+/* An operation of the routine, with the flaws of this call; the caller says who owns the routine. */
+static CUresult make(struct softgpu_operator *self, struct context *context, struct operator_op **out)
+{
+    struct fault_plan faults;
+    fault_on_call(self->name, &faults);
+    if (fault_has(&faults, FAULT_LAUNCHFAIL))
+        return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+    if (fault_has(&faults, FAULT_SLOWLAUNCH))
+        sleep_ns((uint64_t)(factor(&faults, FAULT_SLOWLAUNCH) * SLOW_LAUNCH_NS));
+    struct operator_op *o = op_new(sizeof *o, run, drop);
+    if (!o)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    o->op.describe = describe;
+    o->context = context;
+    o->faults = faults;
+    *out = o;
+    return CUDA_SUCCESS;
 }
 
 CUresult softgpu_operator_submit(CUstream hStream, struct softgpu_operator *self)
 {
     struct context *c;
     struct stream *stream;
-    struct fault_plan faults;
+    struct operator_op *o;
+    bool captured;
     CUresult result = enter_context(&c);
     if (result == CUDA_SUCCESS)
         result = context_stream(c, hStream, &stream);
+    if (result == CUDA_SUCCESS)
+        result = capture_enter(stream, false, &captured);
+    if (result == CUDA_SUCCESS && captured)
+        return capture_operator(stream, self);
+    if (result == CUDA_SUCCESS)
+        result = make(self, stream->context, &o);
     if (result != CUDA_SUCCESS)
         return result;
-    fault_on_call(self->name, &faults);
-    if (fault_has(&faults, FAULT_LAUNCHFAIL))
-        return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-    if (fault_has(&faults, FAULT_SLOWLAUNCH))
-        sleep_ns((uint64_t)(factor(&faults, FAULT_SLOWLAUNCH) * SLOW_LAUNCH_NS));
-    struct operator_op *o = op_new(sizeof *o, run, NULL);
-    if (!o)
-        return CUDA_ERROR_OUT_OF_MEMORY;
     o->work = self;
-    o->op.describe = describe;
-    o->context = stream->context;
-    o->faults = faults;
     result = engine_submit(stream, &o->op);
-    if (result == CUDA_SUCCESS)
-        o->op.drop = drop;
+    if (result != CUDA_SUCCESS)
+        o->work = NULL; /* it stays the caller's */
     op_unref(&o->op);
     return result;
+}
+
+/* ---- in graphs -------------------------------------------------------------------------------------------------- */
+
+struct shared_operator *operator_share(struct softgpu_operator *self)
+{
+    struct shared_operator *shared = calloc(1, sizeof *shared);
+    if (!shared)
+        return NULL;
+    shared->work = self;
+    pthread_mutex_init(&shared->lock, NULL);
+    atomic_init(&shared->refs, 1);
+    return shared;
+}
+
+void operator_disown(struct shared_operator *shared)
+{
+    shared->work = NULL;
+}
+
+void operator_ref(struct shared_operator *shared)
+{
+    atomic_fetch_add(&shared->refs, 1);
+}
+
+void operator_unref(struct shared_operator *shared)
+{
+    if (!shared || atomic_fetch_sub(&shared->refs, 1) != 1)
+        return;
+    if (shared->work)
+        shared->work->drop(shared->work);
+    pthread_mutex_destroy(&shared->lock);
+    free(shared);
+}
+
+CUresult operator_make(struct shared_operator *shared, struct context *context, struct op **out)
+{
+    struct operator_op *o;
+    CUresult result = make(shared->work, context, &o);
+    if (result != CUDA_SUCCESS)
+        return result;
+    operator_ref(shared);
+    o->work = shared->work;
+    o->shared = shared;
+    *out = &o->op;
+    return CUDA_SUCCESS;
+}
+
+const char *operator_name(const struct shared_operator *shared)
+{
+    return shared->work->name;
 }
 
 void softgpu_operator_note(const char *name)

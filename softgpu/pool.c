@@ -6,7 +6,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "softgpu/capture.h"
 #include "softgpu/fault.h"
+#include "softgpu/graph.h"
 #include "softgpu/heap.h"
 #include "softgpu/ipc.h"
 
@@ -260,6 +262,20 @@ static CUresult enter_pool(CUmemoryPool handle, struct pool **out)
     return CUDA_SUCCESS;
 }
 
+/* In a captured stream an allocation becomes a node; its memory is the graph's, not the pool's. */
+static CUresult capture_alloc(struct stream *s, uint64_t bytes, CUdeviceptr *dptr)
+{
+    CUgraphNodeParams params = {
+        .type = CU_GRAPH_NODE_TYPE_MEM_ALLOC,
+        .alloc = {.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .location = {CU_MEM_LOCATION_TYPE_DEVICE, (int)s->context->device}},
+                  .bytesize = bytes}};
+    CUresult result = capture_add(s, &params, NULL, 0);
+    if (result == CUDA_SUCCESS)
+        *dptr = params.alloc.dptr;
+    return result;
+}
+
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream)
 {
     struct context *c;
@@ -275,6 +291,12 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPoo
     if (!dptr || p->imported)
         return CUDA_ERROR_INVALID_VALUE;
     *dptr = 0;
+    bool captured;
+    result = capture_enter(s, false, &captured);
+    if (result == CUDA_SUCCESS && captured && bytesize)
+        return capture_alloc(s, bytesize, dptr);
+    if (result != CUDA_SUCCESS)
+        return result;
     if (!bytesize)
         return CUDA_SUCCESS; /* a null pointer, as documented for stream-ordered allocation */
     if (fault_on_alloc("cuMemAllocAsync"))
@@ -317,7 +339,15 @@ CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
         result = context_stream(c, hStream, &s);
     if (result != CUDA_SUCCESS)
         return result;
-    return dptr ? pool_free(dptr, s) : CUDA_SUCCESS;
+    bool captured;
+    result = capture_enter(s, false, &captured);
+    if (result != CUDA_SUCCESS || !dptr)
+        return result;
+    if (captured) {
+        CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEM_FREE, .free = {dptr}};
+        return capture_add(s, &params, NULL, 0);
+    }
+    return graph_memory_owns(dptr) ? graph_memory_free(dptr) : pool_free(dptr, s);
 }
 
 CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)

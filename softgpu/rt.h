@@ -59,6 +59,8 @@ CUresult rt_unsupported(const char *name); /* noted in SOFTGPU_LOG; CUDA_ERROR_N
 /* The kernel behind the address of a host stub, or behind a cudaKernel_t given as such; loads its module at first use.
  * cudaErrorInvalidDeviceFunction (98) when unknown. */
 CUresult rt_kernel(const void *function, CUkernel *out);
+/* What rt_kernel() would make that kernel of: the address of its host stub, or the handle itself. */
+const void *rt_host_function(CUkernel kernel, CUfunction function);
 void rt_known_kernel(CUkernel kernel); /* may be passed as a function from now on */
 /* Address and size of a __device__ or __constant__ variable in the current context. cudaErrorInvalidSymbol (13). */
 CUresult rt_symbol(const void *symbol, CUdeviceptr *address, size_t *bytes);

@@ -1,5 +1,5 @@
 /* Copies. The direction that the caller names chooses the driver's function. */
-#include "softgpu/rt.h"
+#include "softgpu/rt_copy.h"
 
 static bool known_kind(enum cudaMemcpyKind kind)
 {
@@ -85,8 +85,7 @@ cudaError_t cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum 
 
 /* ---- symbols ---------------------------------------------------------------------------------------------------- */
 
-/* Address of `count` bytes at `offset` in a variable. */
-static CUresult symbol_range(const void *symbol, size_t count, size_t offset, void **address)
+CUresult rt_symbol_range(const void *symbol, size_t count, size_t offset, void **address)
 {
     CUdeviceptr start;
     size_t bytes;
@@ -104,7 +103,7 @@ static cudaError_t to_symbol(const void *symbol, const void *src, size_t count, 
                              bool per_thread)
 {
     void *address;
-    CUresult result = symbol_range(symbol, count, offset, &address);
+    CUresult result = rt_symbol_range(symbol, count, offset, &address);
     return result == CUDA_SUCCESS ? copy(address, src, count, kind, per_thread) : rt_end(result);
 }
 
@@ -112,7 +111,7 @@ static cudaError_t from_symbol(void *dst, const void *symbol, size_t count, size
                                bool per_thread)
 {
     void *address;
-    CUresult result = symbol_range(symbol, count, offset, &address);
+    CUresult result = rt_symbol_range(symbol, count, offset, &address);
     return result == CUDA_SUCCESS ? copy(dst, address, count, kind, per_thread) : rt_end(result);
 }
 
@@ -120,7 +119,7 @@ static cudaError_t to_symbol_async(const void *symbol, const void *src, size_t c
                                    enum cudaMemcpyKind kind, cudaStream_t stream, bool per_thread)
 {
     void *address;
-    CUresult result = symbol_range(symbol, count, offset, &address);
+    CUresult result = rt_symbol_range(symbol, count, offset, &address);
     return result == CUDA_SUCCESS ? copy_async(address, src, count, kind, stream, per_thread) : rt_end(result);
 }
 
@@ -128,7 +127,7 @@ static cudaError_t from_symbol_async(void *dst, const void *symbol, size_t count
                                      enum cudaMemcpyKind kind, cudaStream_t stream, bool per_thread)
 {
     void *address;
-    CUresult result = symbol_range(symbol, count, offset, &address);
+    CUresult result = rt_symbol_range(symbol, count, offset, &address);
     return result == CUDA_SUCCESS ? copy_async(dst, address, count, kind, stream, per_thread) : rt_end(result);
 }
 
@@ -181,7 +180,7 @@ cudaError_t cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t
 
 cudaError_t cudaGetSymbolAddress(void **devPtr, const void *symbol)
 {
-    CUresult result = devPtr ? symbol_range(symbol, 0, 0, devPtr) : CUDA_ERROR_INVALID_VALUE;
+    CUresult result = devPtr ? rt_symbol_range(symbol, 0, 0, devPtr) : CUDA_ERROR_INVALID_VALUE;
     return rt_end(result);
 }
 

@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "softgpu/rt_array.h"
+#include "softgpu/rt_copy.h"
 
-/* Where the two ends lie, by the direction that the caller names. */
-static bool memory_types(enum cudaMemcpyKind kind, CUmemorytype *to, CUmemorytype *from)
+bool rt_memory_types(enum cudaMemcpyKind kind, CUmemorytype *to, CUmemorytype *from)
 {
     switch (kind) {
     case cudaMemcpyHostToHost:
@@ -39,7 +39,7 @@ static CUresult shape_2d(CUDA_MEMCPY2D *c, void *dst, size_t dpitch, const void 
                          .dstPitch = dpitch,
                          .WidthInBytes = width,
                          .Height = height};
-    if (!memory_types(kind, &c->dstMemoryType, &c->srcMemoryType))
+    if (!rt_memory_types(kind, &c->dstMemoryType, &c->srcMemoryType))
         return (CUresult)cudaErrorInvalidMemcpyDirection;
     return width > dpitch || width > spitch ? (CUresult)cudaErrorInvalidPitchValue : CUDA_SUCCESS;
 }
@@ -129,7 +129,7 @@ static CUresult take_arrays(CUDA_MEMCPY3D *c, const struct cudaMemcpy3DParms *p)
     return CUDA_SUCCESS;
 }
 
-static CUresult shape_3d(CUDA_MEMCPY3D *c, const struct cudaMemcpy3DParms *p)
+CUresult rt_copy_params(CUDA_MEMCPY3D *c, const struct cudaMemcpy3DParms *p)
 {
     if (!p || (p->srcArray && p->srcPtr.ptr) || (p->dstArray && p->dstPtr.ptr))
         return CUDA_ERROR_INVALID_VALUE;
@@ -150,7 +150,7 @@ static CUresult shape_3d(CUDA_MEMCPY3D *c, const struct cudaMemcpy3DParms *p)
                          .WidthInBytes = p->extent.width,
                          .Height = p->extent.height,
                          .Depth = p->extent.depth};
-    if (!memory_types(p->kind, &c->dstMemoryType, &c->srcMemoryType))
+    if (!rt_memory_types(p->kind, &c->dstMemoryType, &c->srcMemoryType))
         return (CUresult)cudaErrorInvalidMemcpyDirection;
     return take_arrays(c, p);
 }
@@ -160,12 +160,57 @@ static bool empty(struct cudaExtent e)
     return !e.width || !e.height || !e.depth;
 }
 
+static bool is_host(CUmemorytype type)
+{
+    return type == CU_MEMORYTYPE_HOST;
+}
+
+/* The direction that the two ends mean. An end that is an array is on the device. */
+static enum cudaMemcpyKind kind_of(CUmemorytype to, CUmemorytype from)
+{
+    if (to == CU_MEMORYTYPE_UNIFIED || from == CU_MEMORYTYPE_UNIFIED)
+        return cudaMemcpyDefault;
+    if (is_host(from))
+        return is_host(to) ? cudaMemcpyHostToHost : cudaMemcpyHostToDevice;
+    return is_host(to) ? cudaMemcpyDeviceToHost : cudaMemcpyDeviceToDevice;
+}
+
+static struct cudaPitchedPtr pitched(CUmemorytype type, const void *host, CUdeviceptr device, size_t pitch,
+                                     size_t width, size_t height)
+{
+    if (type == CU_MEMORYTYPE_ARRAY)
+        return (struct cudaPitchedPtr){0};
+    return (struct cudaPitchedPtr){is_host(type) ? (void *)host : rt_pointer(device), pitch, width, height};
+}
+
+CUresult rt_copy_params_back(struct cudaMemcpy3DParms *out, const CUDA_MEMCPY3D *p)
+{
+    size_t from = 1, to = 1;
+    bool from_array = p->srcMemoryType == CU_MEMORYTYPE_ARRAY, to_array = p->dstMemoryType == CU_MEMORYTYPE_ARRAY;
+    CUresult result = from_array ? element_of((cudaArray_t)p->srcArray, &from) : CUDA_SUCCESS;
+    if (result == CUDA_SUCCESS && to_array)
+        result = element_of((cudaArray_t)p->dstArray, &to);
+    if (result != CUDA_SUCCESS)
+        return result;
+    *out = (struct cudaMemcpy3DParms){
+        .srcArray = from_array ? (cudaArray_t)p->srcArray : NULL,
+        .srcPos = {p->srcXInBytes / from, p->srcY, p->srcZ},
+        .srcPtr = pitched(p->srcMemoryType, p->srcHost, p->srcDevice, p->srcPitch, p->WidthInBytes, p->srcHeight),
+        .dstArray = to_array ? (cudaArray_t)p->dstArray : NULL,
+        .dstPos = {p->dstXInBytes / to, p->dstY, p->dstZ},
+        .dstPtr = pitched(p->dstMemoryType, p->dstHost, p->dstDevice, p->dstPitch, p->WidthInBytes, p->dstHeight),
+        .extent = {p->WidthInBytes / (from > to ? from : to), p->Height, p->Depth},
+        .kind = kind_of(p->dstMemoryType, p->srcMemoryType),
+    };
+    return CUDA_SUCCESS;
+}
+
 static cudaError_t copy_3d(const struct cudaMemcpy3DParms *p, bool per_thread)
 {
     CUDA_MEMCPY3D c;
     CUresult result = rt_enter();
     if (result == CUDA_SUCCESS)
-        result = shape_3d(&c, p);
+        result = rt_copy_params(&c, p);
     if (result == CUDA_SUCCESS && !empty(p->extent))
         result = (per_thread ? driver.cuMemcpy3D_v2_ptds : driver.cuMemcpy3D_v2)(&c);
     return rt_end(result);
@@ -176,7 +221,7 @@ static cudaError_t copy_3d_async(const struct cudaMemcpy3DParms *p, cudaStream_t
     CUDA_MEMCPY3D c;
     CUresult result = rt_enter();
     if (result == CUDA_SUCCESS)
-        result = shape_3d(&c, p);
+        result = rt_copy_params(&c, p);
     if (result == CUDA_SUCCESS && !empty(p->extent))
         result = (per_thread ? driver.cuMemcpy3DAsync_v2_ptsz : driver.cuMemcpy3DAsync_v2)(&c, stream);
     return rt_end(result);
@@ -200,7 +245,7 @@ static CUresult peer_params(CUDA_MEMCPY3D_PEER *out, const struct cudaMemcpy3DPe
                                             .kind = cudaMemcpyDeviceToDevice};
     CUresult result = rt_enter_two(p->dstDevice, p->srcDevice, &to, &from);
     if (result == CUDA_SUCCESS)
-        result = shape_3d(&plain, &parms);
+        result = rt_copy_params(&plain, &parms);
     if (result == CUDA_SUCCESS) {
         memcpy(out, &plain, sizeof *out);
         out->srcContext = from;

@@ -198,7 +198,7 @@ CUresult rt_kernel(const void *function, CUkernel *out)
             if (result == CUDA_SUCCESS)
                 result = driver.cuLibraryGetKernel(&f->kernel, f->binary->library, f->name);
             if (result == CUDA_SUCCESS)
-                map_put(&kernels, (uintptr_t)f->kernel, 1);
+                map_put(&kernels, (uintptr_t)f->kernel, (uintptr_t)f->host);
             else if (result == CUDA_ERROR_NOT_FOUND)
                 result = (CUresult)cudaErrorInvalidDeviceFunction;
         }
@@ -215,8 +215,17 @@ CUresult rt_kernel(const void *function, CUkernel *out)
 void rt_known_kernel(CUkernel kernel)
 {
     pthread_mutex_lock(&lock);
-    map_put(&kernels, (uintptr_t)kernel, 1);
+    map_put(&kernels, (uintptr_t)kernel, (uintptr_t)kernel);
     pthread_mutex_unlock(&lock);
+}
+
+const void *rt_host_function(CUkernel kernel, CUfunction function)
+{
+    uint64_t host;
+    pthread_mutex_lock(&lock);
+    bool known = map_get(&kernels, (uintptr_t)kernel, &host);
+    pthread_mutex_unlock(&lock);
+    return known ? (const void *)(uintptr_t)host : kernel ? (const void *)kernel : (const void *)function;
 }
 
 CUresult rt_symbol(const void *symbol, CUdeviceptr *address, size_t *bytes)

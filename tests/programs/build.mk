@@ -32,6 +32,8 @@ $(foreach v,ok $(PROGRAM_FAULTS) approx,$(eval $(call cuda_program,ocean,$(v),oc
 
 $(foreach v,ok strided,$(eval $(call cuda_program,stride,$(v),stride.cu,)))
 
+$(foreach v,ok tail_write,$(eval $(call cuda_program,graphs,$(v),graphs.cu,)))
+
 # $(call driver_program,VARIANT): one program for all variants, which loads the PTX beside it.
 define driver_program
 PROGRAMS += $(B)/programs/driver_$(1)

@@ -63,7 +63,7 @@ SOFTGPU_RPATH = -Wl,--disable-new-dtags,-rpath,$(abspath $(B)/softgpu) -ldl
 $(foreach t,memory stream entry module fault texture memop batch managed context legacy devices ipc ipc_events forms stream_forms,$(eval $(call unit_test,softgpu_$(t),$(B)/softgpu/libcuda.so.1,$$(SOFTGPU_RPATH))))
 SOFTGPU_RUNTIME_TESTS = runtime runtime_array
 # Each of these a second time as *_own: with the per-thread default stream, so that calls are those ending in _ptsz and _ptds.
-SOFTGPU_RUNTIME_TESTS_TWICE = $(addprefix runtime_,copy stream)
+SOFTGPU_RUNTIME_TESTS_TWICE = $(addprefix runtime_,copy stream graph)
 $(B)/obj/tests/unit/test_softgpu_%_own.o: tests/unit/test_softgpu_%.c | $(SETUP_DEV)
 	@mkdir -p $(@D)
 	$(call say,CC,$< (own stream)) $(COMPILE) $@ -DCUDA_API_PER_THREAD_DEFAULT_STREAM $<

@@ -27,7 +27,8 @@ struct op {
     bool bound;                  /* calls the program: only on the worker thread */
     /* For a watcher (trace.h): says what the operation was, after it ran; NULL: not worth a word. */
     void (*describe)(const struct op *op, struct trace_work *work);
-    uint64_t tag, queued_ns; /* the watcher's; 0 without one */
+    uint64_t tag, queued_ns;    /* the watcher's; 0 without one */
+    uint64_t graph, graph_node; /* ids, where it is part of an executable graph's launch, or is one */
     /* The engine's: */
     struct op *next;
     struct op **deps; /* references */

@@ -106,6 +106,7 @@ void steps_run(const struct steps *steps, const struct op *parent, const struct 
         if (counted)
             engine_use_memory(true);
         op->stream = parent->stream;
+        op->graph = parent->graph;
         trace_run(op, parent->stream);
         op->stream = NULL;
         if (counted)
@@ -423,8 +424,13 @@ CUresult graph_make(const struct graph *graph, struct steps *steps)
     CUresult result = graph_order(graph, &order, NULL);
     for (size_t i = 0; result == CUDA_SUCCESS && i < graph->count; i++) {
         const struct work *w = &order[i]->work;
+        size_t first = steps->count;
         if (w->kind->make && !w->disabled)
             result = w->kind->make(w, steps);
+        /* The program knows the node that was instantiated. Those of a child graph have an id already. */
+        for (size_t k = first; k < steps->count; k++)
+            if (!steps->ops[k]->graph_node)
+                steps->ops[k]->graph_node = order[i]->origin ? order[i]->origin : order[i]->id;
     }
     free(order);
     return result;

@@ -171,6 +171,7 @@ void work_take_condition(struct work *to, const struct work *from);
 
 struct exec;
 struct exec *exec_from(CUgraphExec handle);
+uint64_t exec_id(const struct exec *exec); /* its own, not that of the graph it was made from */
 CUresult exec_new(struct graph *graph, uint64_t flags, struct exec **out, CUgraphInstantiateResult *why,
                   struct node **culprit);
 void exec_free(struct exec *exec);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "softgpu/graph.h"
+#include "softgpu/trace.h"
 
 struct exec {
     struct graph *graph; /* the copy */
@@ -16,6 +17,11 @@ static struct exec *execs;
 struct exec *exec_from(CUgraphExec handle)
 {
     return handle_of(handle) == HANDLE_GRAPH_EXEC ? (struct exec *)handle : NULL;
+}
+
+uint64_t exec_id(const struct exec *exec)
+{
+    return exec->graph->id;
 }
 
 uint64_t exec_flags(const struct exec *exec)
@@ -136,6 +142,11 @@ static void run_graph(struct op *op)
     user_objects_settle();
 }
 
+static void describe_graph(const struct op *op, struct trace_work *work)
+{
+    work->kind = TRACE_GRAPH;
+}
+
 static void drop_graph(struct op *op)
 {
     struct graph_op *g = (struct graph_op *)op;
@@ -186,6 +197,8 @@ CUresult exec_launch(struct exec *exec, struct stream *stream)
         return result;
     }
     g->op.bound = g->steps.bound;
+    g->op.describe = describe_graph;
+    g->op.graph = exec_id(exec);
     return submit(exec, stream, g);
 }
 

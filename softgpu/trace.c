@@ -1,6 +1,7 @@
 /* What a watcher is told, and what it may ask (trace.h). */
 #include "softgpu/array.h"
 #include "softgpu/engine.h"
+#include "softgpu/graph.h"
 #include "softgpu/memory.h"
 #include "softgpu/module.h"
 #include "softgpu/trace_state.h"
@@ -26,6 +27,8 @@ void trace_run(struct op *op, const struct stream *s)
                               .device = s->context->device,
                               .context = (uint32_t)s->context->id,
                               .stream = (uint32_t)s->id,
+                              .graph = (uint32_t)op->graph,
+                              .graph_node = op->graph_node,
                               .start = hooks->now()};
     op->run(op);
     work.end = hooks->now();
@@ -154,6 +157,20 @@ static const char *ask_kernel_name(CUfunction function)
     }
 }
 
+static uint64_t ask_graph_id(enum trace_graph kind, const void *handle)
+{
+    uint64_t id = 0;
+    graph_lock();
+    if (kind == TRACE_GRAPH_ITSELF && graph_from((CUgraph)handle))
+        id = graph_from((CUgraph)handle)->id;
+    else if (kind == TRACE_GRAPH_NODE && node_from((CUgraphNode)handle))
+        id = node_from((CUgraphNode)handle)->id;
+    else if (kind == TRACE_GRAPH_EXEC && exec_from((CUgraphExec)handle))
+        id = exec_id(exec_from((CUgraphExec)handle));
+    graph_unlock();
+    return id;
+}
+
 static bool ask_allocation(CUdeviceptr address, struct trace_allocation *out)
 {
     struct allocation a;
@@ -172,5 +189,6 @@ struct softgpu_trace softgpu_trace = {
     .stream = ask_stream,
     .streams = ask_streams,
     .kernel_name = ask_kernel_name,
+    .graph_id = ask_graph_id,
     .allocation = ask_allocation,
 };

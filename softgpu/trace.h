@@ -37,7 +37,8 @@ struct trace_call {
     uint64_t own[8]; /* the watcher's */
 };
 
-enum trace_work_kind { TRACE_KERNEL, TRACE_COPY, TRACE_FILL };
+enum trace_work_kind { TRACE_KERNEL, TRACE_COPY, TRACE_FILL, TRACE_GRAPH };
+enum trace_graph { TRACE_GRAPH_ITSELF, TRACE_GRAPH_NODE, TRACE_GRAPH_EXEC };
 enum trace_memory { TRACE_PAGEABLE, TRACE_PINNED, TRACE_DEVICE, TRACE_ARRAY, TRACE_MANAGED };
 
 /* Something that ran in a stream. Pointers are valid during the call only. */
@@ -46,6 +47,8 @@ struct trace_work {
     uint64_t tag;                /* what hooks->tag() gave */
     uint64_t queued, start, end; /* by hooks->now() */
     uint32_t device, context, stream;
+    uint32_t graph;      /* executable graph that it is part of, or is the launch of; 0: none */
+    uint64_t graph_node; /* 0: none */
     union {
         struct {
             const char *name;
@@ -108,6 +111,7 @@ struct softgpu_trace {
     /* Calls `each` with every stream of a live context. */
     void (*streams)(CUcontext context, void (*each)(const struct trace_stream *stream, void *data), void *data);
     const char *(*kernel_name)(CUfunction function); /* CUfunction or CUkernel; NULL when it is neither */
+    uint64_t (*graph_id)(enum trace_graph kind, const void *handle); /* 0: it is none */
     /* The allocation at an address. */
     bool (*allocation)(CUdeviceptr address, struct trace_allocation *out);
 };

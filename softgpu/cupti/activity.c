@@ -25,6 +25,7 @@ static const size_t record_bytes[CUPTI_ACTIVITY_KIND_COUNT] = {
     [CUPTI_ACTIVITY_KIND_CUDA_EVENT] = sizeof(CUpti_ActivityCudaEvent2),
     [CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION] = sizeof(CUpti_ActivityExternalCorrelation),
     [CUPTI_ACTIVITY_KIND_MODULE] = sizeof(CUpti_ActivityModule),
+    [CUPTI_ACTIVITY_KIND_GRAPH_TRACE] = sizeof(CUpti_ActivityGraphTrace2),
     [CUPTI_ACTIVITY_KIND_MEMORY2] = sizeof(CUpti_ActivityMemory4),
 };
 

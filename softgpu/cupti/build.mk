@@ -19,6 +19,6 @@ $(SOFTGPU_CUPTI): $(CUPTI_OBJECTS) $(B)/lib/libcommon.a softgpu/cupti/libcupti.m
 	$(call say,LD,$@) $(CC) $(SAN) $(SOFTGPU_LDFLAGS) -Wl,-soname,libcupti.so.13 -Wl,--version-script=softgpu/cupti/libcupti.map -o $@ \
 	  $(filter %.o %.a,$^) -ldl -lpthread && ln -sf libcupti.so.13 $(@D)/libcupti.so
 
-$(foreach t,cupti cupti_callback,$(eval $(call unit_test,softgpu_$(t),$(SOFTGPU_CUPTI) $(B)/softgpu/libcudart.so.13 $(B)/softgpu/libcuda.so.1,$$(SOFTGPU_RPATH))))
+$(foreach t,cupti cupti_callback cupti_graph,$(eval $(call unit_test,softgpu_$(t),$(SOFTGPU_CUPTI) $(B)/softgpu/libcudart.so.13 $(B)/softgpu/libcuda.so.1,$$(SOFTGPU_RPATH))))
 $(B)/tests/unit/test_softgpu_refused: | $(SOFTGPU_CUPTI) # it looks at every library
 endif

@@ -402,6 +402,7 @@ static bool look_up(uint64_t address, struct call_state *state)
 void effect_before(const struct trace_call *call, struct call_state *state)
 {
     CUcontext primary;
+    graph_before(call, state);
     switch (effects[state->id]) {
     case CONTEXT_END:
         context_end((CUcontext)(uintptr_t)word(call, 0));
@@ -466,6 +467,7 @@ void effect_after(const struct trace_call *call, struct call_state *state, uint6
     after_wait(call, state, end);
     if (call->result != CUDA_SUCCESS)
         return;
+    graph_after(call, state);
     switch (effects[state->id]) {
     case INIT:
         if (!atomic_exchange(&init_told, true)) {

@@ -3,6 +3,7 @@
  *     attach    the seam of softgpu's driver (softgpu/trace.h): found, watched while anybody wants something, left
  *     call      enter and exit of every API function: correlation, callbacks, API records
  *     effect    what driver calls do beyond themselves: contexts, streams, modules, memory, synchronisation
+ *     graph     the same of graphs, and their ids
  *     work      kernels, copies, fills
  *     callback  the one subscriber
  *     activity  which kinds of records are wanted
@@ -89,6 +90,8 @@ void effect_before(const struct trace_call *call, struct call_state *state);
 void effect_after(const struct trace_call *call, struct call_state *state, uint64_t end);
 void effect_attach(void); /* watching begins: what is there already */
 void effect_dump(CUpti_ActivityKind kind);
+void graph_before(const struct trace_call *call, const struct call_state *state);
+void graph_after(const struct trace_call *call, const struct call_state *state);
 void work_done(const struct trace_work *work);
 void device_write_all(void); /* device records */
 int device_count(void);

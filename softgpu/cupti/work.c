@@ -35,6 +35,8 @@ static void write_kernel(const struct trace_work *work)
         .launchType = work->kernel.cooperative ? CUPTI_ACTIVITY_LAUNCH_TYPE_COOPERATIVE_SINGLE_DEVICE
                                                : CUPTI_ACTIVITY_LAUNCH_TYPE_REGULAR,
         .sharedMemoryExecuted = work->kernel.static_shared + work->kernel.dynamic_shared,
+        .graphNodeId = work->graph_node,
+        .graphId = work->graph,
         .channelID = CUPTI_INVALID_CHANNEL_ID,
     };
     buffer_write(&record);
@@ -88,6 +90,8 @@ static void write_peer_copy(const struct trace_work *work)
                                         .dstDeviceId = work->copy.to_device,
                                         .dstContextId = work->context,
                                         .correlationId = (uint32_t)work->tag,
+                                        .graphNodeId = work->graph_node,
+                                        .graphId = work->graph,
                                         .channelID = CUPTI_INVALID_CHANNEL_ID};
     buffer_write(&record);
 }
@@ -106,6 +110,8 @@ static void write_copy(const struct trace_work *work)
                                     .contextId = work->context,
                                     .streamId = work->stream,
                                     .correlationId = (uint32_t)work->tag,
+                                    .graphNodeId = work->graph_node,
+                                    .graphId = work->graph,
                                     .channelID = CUPTI_INVALID_CHANNEL_ID,
                                     .copyCount = 1};
     buffer_write(&record);
@@ -124,12 +130,32 @@ static void write_fill(const struct trace_work *work)
                                     .correlationId = (uint32_t)work->tag,
                                     .flags = work->fill.async ? CUPTI_ACTIVITY_FLAG_MEMSET_ASYNC : 0,
                                     .memoryKind = (uint16_t)memory_kinds[work->fill.to],
+                                    .graphNodeId = work->graph_node,
+                                    .graphId = work->graph,
                                     .channelID = CUPTI_INVALID_CHANNEL_ID};
     buffer_write(&record);
 }
 
+static void write_graph(const struct trace_work *work)
+{
+    CUpti_ActivityGraphTrace2 record = {.kind = CUPTI_ACTIVITY_KIND_GRAPH_TRACE,
+                                        .correlationId = (uint32_t)work->tag,
+                                        .start = work->start,
+                                        .end = work->end,
+                                        .deviceId = work->device,
+                                        .graphId = work->graph,
+                                        .contextId = work->context,
+                                        .streamId = work->stream,
+                                        .endDeviceId = work->device,
+                                        .endContextId = work->context};
+    buffer_write(&record);
+}
+
+/* Graphs are recorded as wholes or by their nodes. */
 void work_done(const struct trace_work *work)
 {
+    if (work->graph && (work->kind == TRACE_GRAPH) != activity_on(CUPTI_ACTIVITY_KIND_GRAPH_TRACE, work->context))
+        return;
     switch (work->kind) {
     case TRACE_KERNEL:
         write_kernel(work);
@@ -141,6 +167,9 @@ void work_done(const struct trace_work *work)
     case TRACE_FILL:
         if (activity_on(CUPTI_ACTIVITY_KIND_MEMSET, work->context))
             write_fill(work);
+        break;
+    case TRACE_GRAPH:
+        write_graph(work);
         break;
     }
 }

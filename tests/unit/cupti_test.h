@@ -62,6 +62,7 @@ static union record {
     CUpti_ActivityExternalCorrelation external;
     CUpti_ActivityMemory4 memory;
     CUpti_ActivityModule module;
+    CUpti_ActivityGraphTrace2 graph;
 } * records;
 static size_t count, buffers_out, bad_buffers;
 static size_t buffer_bytes = 4096, buffer_records;

@@ -422,7 +422,7 @@ static void test_clock(void **state)
     clock_gettime(CLOCK_REALTIME, &t);
     uint64_t wall = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
     good(cuptiGetTimestamp(&now));
-    assert_true(now > wall - 1000000000u && now < wall + 1000000000u);
+    assert_true(now > wall - 60000000000u && now < wall + 60000000000u);
     assert_int_equal(cuptiGetTimestamp(NULL), CUPTI_ERROR_INVALID_PARAMETER);
     assert_int_equal(cuptiActivityRegisterTimestampCallback(NULL), CUPTI_ERROR_INVALID_PARAMETER);
     good(cuptiActivityRegisterTimestampCallback(tick));

@@ -518,3 +518,51 @@ CUresult cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr *dptr_out)
         *dptr_out = params.free.dptr;
     return result;
 }
+
+/* ---- stream memory operations ----------------------------------------------------------------------------------- */
+
+static CUgraphNodeParams memop_params(const CUDA_BATCH_MEM_OP_NODE_PARAMS *p)
+{
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP};
+    params.memOp = (CUDA_BATCH_MEM_OP_NODE_PARAMS_v2){p->ctx, p->count, p->paramArray, p->flags};
+    return params;
+}
+
+CUresult cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                  size_t numDependencies, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
+{
+    CUgraphNodeParams params;
+    if (!nodeParams)
+        return CUDA_ERROR_INVALID_VALUE;
+    params = memop_params(nodeParams);
+    return add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &params);
+}
+
+CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode hNode, CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams_out)
+{
+    CUgraphNodeParams params;
+    CUresult result = nodeParams_out ? get(hNode, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, &params) : CUDA_ERROR_INVALID_VALUE;
+    if (result == CUDA_SUCCESS)
+        *nodeParams_out = (CUDA_BATCH_MEM_OP_NODE_PARAMS){params.memOp.ctx, params.memOp.count, params.memOp.paramArray,
+                                                          params.memOp.flags};
+    return result;
+}
+
+CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
+{
+    CUgraphNodeParams params;
+    if (!nodeParams)
+        return CUDA_ERROR_INVALID_VALUE;
+    params = memop_params(nodeParams);
+    return set(hNode, &params);
+}
+
+CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                            const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
+{
+    CUgraphNodeParams params;
+    if (!nodeParams)
+        return CUDA_ERROR_INVALID_VALUE;
+    params = memop_params(nodeParams);
+    return set_in_exec(hGraphExec, hNode, &params);
+}

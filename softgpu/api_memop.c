@@ -1,5 +1,6 @@
 /* Stream memory operations (memop.h) in all their forms: two versions of the interface, each for both default streams.
  */
+#include "softgpu/capture.h"
 #include "softgpu/memop.h"
 
 static CUresult batch(CUstream handle, unsigned count, const CUstreamBatchMemOpParams *params, unsigned flags, bool old)
@@ -12,6 +13,15 @@ static CUresult batch(CUstream handle, unsigned count, const CUstreamBatchMemOpP
         result = context_stream(c, handle, &s);
     if (result == CUDA_SUCCESS)
         result = flags ? CUDA_ERROR_INVALID_VALUE : memop_check(params, count, old);
+    bool captured = false;
+    if (result == CUDA_SUCCESS)
+        result = capture_enter(s, false, &captured);
+    if (result == CUDA_SUCCESS && captured) {
+        CUgraphNodeParams node = {.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP};
+        node.memOp =
+            (CUDA_BATCH_MEM_OP_NODE_PARAMS_v2){(CUcontext)s->context, count, (CUstreamBatchMemOpParams *)params, 0};
+        return capture_add(s, &node, NULL, 0);
+    }
     if (result == CUDA_SUCCESS)
         result = memop_make(s->context, params, count, &op);
     return result == CUDA_SUCCESS ? engine_submit_and_forget(s, op) : result;

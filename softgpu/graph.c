@@ -25,7 +25,7 @@ const struct work_kind *work_kind(CUgraphNodeType type)
 {
     static const struct work_kind *const kinds[] = {
         &work_kernel,     &work_memcpy,       &work_memset, &work_host, &work_child,       &work_empty,
-        &work_event_wait, &work_event_record, &work_alloc,  &work_free, &work_conditional,
+        &work_event_wait, &work_event_record, &work_alloc,  &work_free, &work_conditional, &work_memop,
     };
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (kinds[i]->type == type)

@@ -84,7 +84,7 @@ void work_operator_disown(struct work *work); /* gives the routine back and clea
 CUresult work_context(CUcontext handle, struct context **out);
 
 extern const struct work_kind work_kernel, work_memcpy, work_memset, work_host, work_child, work_empty, work_event_wait,
-    work_event_record, work_alloc, work_free, work_conditional;
+    work_event_record, work_alloc, work_free, work_conditional, work_memop;
 
 /* ---- graphs ----------------------------------------------------------------------------------------------------- */
 

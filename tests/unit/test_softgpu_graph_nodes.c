@@ -435,6 +435,58 @@ static void test_generic_nodes(void **state)
     ok(cuGraphDestroy(g));
 }
 
+static CUstreamBatchMemOpParams write_word(CUdeviceptr address, unsigned value)
+{
+    CUstreamBatchMemOpParams p = {.writeValue = {.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32, .address = address}};
+    p.writeValue.value = value;
+    return p;
+}
+
+static void test_memory_operation_nodes(void **state)
+{
+    CUgraph g;
+    CUgraphNode n, bad;
+    CUgraphExec e;
+    CUstream s;
+    CUstreamBatchMemOpParams two[] = {write_word(buffer, 5), write_word(buffer + 4, 6)};
+    CUDA_BATCH_MEM_OP_NODE_PARAMS p = {.count = 2, .paramArray = two}, q;
+    ok(cuCtxGetCurrent(&p.ctx));
+    ok(cuGraphCreate(&g, 0));
+    ok(cuGraphAddBatchMemOpNode(&n, g, NULL, 0, &p));
+    two[1].writeValue.value = 60; /* the node has its own */
+    run_graph(g);
+    assert_int_equal(word(buffer), 5);
+    assert_int_equal(word(buffer + 4), 6);
+    ok(cuGraphBatchMemOpNodeGetParams(n, &q));
+    assert_int_equal(q.count, 2);
+    assert_int_equal(q.paramArray[1].writeValue.value, 6);
+    ok(cuGraphInstantiateWithFlags(&e, g, 0));
+    ok(cuGraphExecBatchMemOpNodeSetParams(e, n, &p));
+    ok(cuGraphLaunch(e, NULL));
+    ok(cuCtxSynchronize());
+    assert_int_equal(word(buffer + 4), 60);
+    p.count = 1;
+    fails(CUDA_ERROR_INVALID_VALUE, cuGraphExecBatchMemOpNodeSetParams(e, n, &p));
+    ok(cuGraphBatchMemOpNodeSetParams(n, &p));
+    p.flags = 1;
+    fails(CUDA_ERROR_INVALID_VALUE, cuGraphAddBatchMemOpNode(&bad, g, NULL, 0, &p));
+    p.flags = 0;
+    p.count = 0;
+    fails(CUDA_ERROR_INVALID_VALUE, cuGraphAddBatchMemOpNode(&bad, g, NULL, 0, &p));
+    fails(CUDA_ERROR_INVALID_VALUE, cuGraphAddBatchMemOpNode(&bad, g, NULL, 0, NULL));
+    ok(cuGraphExecDestroy(e));
+    ok(cuGraphDestroy(g));
+    ok(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    ok(cuStreamBeginCapture_v2(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    ok(cuStreamWriteValue32_v2(s, buffer, 7, 0));
+    ok(cuStreamEndCapture(s, &g));
+    assert_int_equal(word(buffer), 5);
+    run_graph(g);
+    assert_int_equal(word(buffer), 7);
+    ok(cuGraphDestroy(g));
+    ok(cuStreamDestroy_v2(s));
+}
+
 static void test_disabled_nodes_do_nothing(void **state)
 {
     CUgraph g;
@@ -475,6 +527,7 @@ int main(void)
         cmocka_unit_test(test_event_nodes),
         cmocka_unit_test(test_event_wait_nodes),
         cmocka_unit_test(test_generic_nodes),
+        cmocka_unit_test(test_memory_operation_nodes),
         cmocka_unit_test(test_disabled_nodes_do_nothing),
     };
     return cmocka_run_group_tests(tests, graph_setup, reset_context);

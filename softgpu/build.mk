@@ -61,15 +61,16 @@ tidy: $(SOFTGPU_NAMES)
 # As RPATH, not RUNPATH: the runtime opens the driver by name.
 SOFTGPU_RPATH = -Wl,--disable-new-dtags,-rpath,$(abspath $(B)/softgpu) -ldl
 $(foreach t,memory stream entry module fault texture memop batch managed context legacy devices ipc ipc_events forms stream_forms,$(eval $(call unit_test,softgpu_$(t),$(B)/softgpu/libcuda.so.1,$$(SOFTGPU_RPATH))))
-SOFTGPU_RUNTIME_TESTS = runtime runtime_array
+SOFTGPU_RUNTIME_TESTS = runtime $(addprefix runtime_,array device host ipc)
 # Each of these a second time as *_own: with the per-thread default stream, so that calls are those ending in _ptsz and _ptds.
-SOFTGPU_RUNTIME_TESTS_TWICE = $(addprefix runtime_,copy stream graph)
+SOFTGPU_RUNTIME_TESTS_TWICE = $(addprefix runtime_,copy stream pool managed launch graph)
 $(B)/obj/tests/unit/test_softgpu_%_own.o: tests/unit/test_softgpu_%.c | $(SETUP_DEV)
 	@mkdir -p $(@D)
 	$(call say,CC,$< (own stream)) $(COMPILE) $@ -DCUDA_API_PER_THREAD_DEFAULT_STREAM $<
 $(foreach t,$(SOFTGPU_RUNTIME_TESTS) $(SOFTGPU_RUNTIME_TESTS_TWICE) $(SOFTGPU_RUNTIME_TESTS_TWICE:%=%_own),\
   $(eval $(call unit_test,softgpu_$(t),$(B)/softgpu/libcudart.so.13,$$(SOFTGPU_RPATH)))\
   $(eval $(B)/tests/unit/test_softgpu_$(t): | $(B)/softgpu/libcuda.so.1))
+$(B)/tests/unit/test_softgpu_runtime_device: $(B)/softgpu/libcuda.so.1
 $(foreach t,graph graph_nodes graph_memory capture,$(eval $(call unit_test,softgpu_$(t),$(B)/softgpu/libcuda.so.1,$$(SOFTGPU_RPATH))))
 $(B)/obj/tests/unit/test_softgpu_%.o: EXTRA_CFLAGS = -I$(B)/gen
 $(B)/obj/tests/unit/test_softgpu_entry.o $(B)/obj/tests/unit/test_softgpu_runtime.o: $(SOFTGPU_NAMES)

@@ -129,9 +129,12 @@ cudaError_t cudaProfilerStop(void)
     return rt_end(result);
 }
 
+/* Banks are of four bytes on every device since Maxwell. */
 cudaError_t cudaDeviceSetSharedMemConfig(enum cudaSharedMemConfig config)
 {
-    return rt_end(rt_enter());
+    CUresult result = rt_enter();
+    return rt_end(result == CUDA_SUCCESS && (unsigned)config > cudaSharedMemBankSizeEightByte ? CUDA_ERROR_INVALID_VALUE
+                                                                                              : result);
 }
 
 cudaError_t cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *pConfig)

@@ -100,12 +100,12 @@ static CUresult hold(int device)
     return CUDA_SUCCESS;
 }
 
-/* The device of which this was the primary context, when it has been reset since and not used again; else -1. */
-static int reset_since(CUcontext current)
+/* The device of which this is or was the primary context, or -1. */
+static int device_of(CUcontext context)
 {
     for (int i = 0; i < primaries_used; i++)
-        if (primaries[i].seen == current)
-            return primaries[i].held ? -1 : i;
+        if (primaries[i].seen == context)
+            return i;
     return -1;
 }
 
@@ -118,9 +118,10 @@ CUresult rt_enter(void)
     if (result != CUDA_SUCCESS)
         return result;
     pthread_mutex_lock(&primary_lock);
-    /* A context of the program is left alone. */
-    int device = current ? reset_since(current) : chosen >= 0 ? chosen : first_choice;
-    if (device >= 0 && (result = hold(device)) == CUDA_SUCCESS)
+    /* A context of the program is left alone; a primary one may have been reset and not been used again. */
+    int device = current ? device_of(current) : chosen >= 0 ? chosen : first_choice;
+    bool bound = current && (device < 0 || primaries[device].held);
+    if (!bound && (result = hold(device)) == CUDA_SUCCESS)
         result = driver.cuCtxSetCurrent(primaries[device].held);
     pthread_mutex_unlock(&primary_lock);
     return result;
@@ -138,10 +139,8 @@ CUresult rt_primary(int device, CUcontext *out)
 
 bool rt_is_primary(CUcontext context)
 {
-    bool found = false;
     pthread_mutex_lock(&primary_lock);
-    for (int i = 0; i < primaries_used && !found; i++)
-        found = primaries[i].seen == context;
+    bool found = device_of(context) >= 0;
     pthread_mutex_unlock(&primary_lock);
     return found;
 }
@@ -162,11 +161,12 @@ CUresult rt_device(int *device)
 {
     CUcontext current = NULL;
     CUresult result = driver.cuCtxGetCurrent(&current);
-    if (result == CUDA_SUCCESS && current)
-        return driver.cuCtxGetDevice(device);
     pthread_mutex_lock(&primary_lock);
-    *device = chosen >= 0 ? chosen : first_choice;
+    int found = current ? device_of(current) : chosen >= 0 ? chosen : first_choice;
     pthread_mutex_unlock(&primary_lock);
+    if (found < 0 && result == CUDA_SUCCESS)
+        return driver.cuCtxGetDevice(device);
+    *device = found; /* without asking: the context may be gone by a reset */
     return result;
 }
 

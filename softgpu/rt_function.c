@@ -78,7 +78,9 @@ cudaError_t cudaFuncSetCacheConfig(const void *func, enum cudaFuncCache cacheCon
 cudaError_t cudaFuncSetSharedMemConfig(const void *func, enum cudaSharedMemConfig config)
 {
     CUkernel kernel;
-    return rt_end(enter_kernel(func, &kernel));
+    CUresult result = enter_kernel(func, &kernel);
+    return rt_end(result == CUDA_SUCCESS && (unsigned)config > cudaSharedMemBankSizeEightByte ? CUDA_ERROR_INVALID_VALUE
+                                                                                              : result);
 }
 
 cudaError_t cudaFuncGetName(const char **name, const void *func)

@@ -1,5 +1,4 @@
-/* softgpu_runtime.h - what the tests of softgpu's runtime library share: short checks, a module with kernels and
- * variables registered as nvcc's code registers it, work that waits in a stream.
+/* softgpu_runtime.h - what the tests of softgpu's runtime library share: short checks, work that waits in a stream.
  *
  * A test that includes this may be compiled a second time with CUDA_API_PER_THREAD_DEFAULT_STREAM (softgpu/build.mk):
  * its calls are then the _ptsz and _ptds forms, and stream 0 is the thread's own. */
@@ -38,78 +37,6 @@
         ok(cudaGetLastError());                                                                                        \
     } while (0)
 
-/* ---- a module --------------------------------------------------------------------------------------------------- */
-
-/* crt/host_runtime.h is for C++ only. */
-void **__cudaRegisterFatBinary(void *fatCubin);
-void __cudaRegisterFatBinaryEnd(void **handle);
-void __cudaUnregisterFatBinary(void **handle);
-void __cudaRegisterFunction(void **handle, const char *hostFun, char *deviceFun, const char *deviceName,
-                            int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize);
-void __cudaRegisterVar(void **handle, char *hostVar, char *deviceAddress, const char *deviceName, int ext, size_t size,
-                       int constant, int global);
-void __cudaRegisterManagedVar(void **handle, void **hostVarPtrAddress, char *deviceAddress, const char *deviceName,
-                              int ext, size_t size, int constant, int global);
-char __cudaInitModule(void **handle);
-
-static const char MODULE[] =
-    ".version 7.0\n.target sm_75\n.address_size 64\n"
-    ".visible .global .align 4 .b8 table[64];\n"
-    ".visible .global .attribute(.managed) .align 4 .u32 common = 11;\n"
-    ".visible .entry store(.param .u64 p, .param .u32 v) {\n"
-    "  .reg .u64 %rd1; .reg .u32 %r1; ld.param.u64 %rd1, [p]; ld.param.u32 %r1, [v];\n"
-    "  st.global.u32 [%rd1], %r1; ret;\n}\n"
-    ".visible .entry bump(.param .u64 p) {\n"
-    "  .reg .u64 %rd1; .reg .u32 %r<3>; ld.param.u64 %rd1, [p]; mov.u32 %r1, 1;\n"
-    "  atom.global.add.u32 %r2, [%rd1], %r1; atom.global.add.u32 %r2, [common], %r1; ret;\n}\n";
-
-/* A fat binary with the PTX as its only entry, not compressed. */
-static struct {
-    uint32_t magic;
-    uint16_t version, header;
-    uint64_t size;
-    uint16_t kind, one;
-    uint32_t entry_header;
-    uint64_t payload;
-    uint32_t zero[2];
-    uint16_t minor, major;
-    uint32_t sm;
-    uint64_t name, flags, zeros[2];
-    char text[(sizeof MODULE + 7) / 8 * 8];
-} module_image = {
-    0xba55ed50, 1,   16, sizeof module_image - 16, 1, 0x101, 64, sizeof module_image.text, {0}, 0, 7, 75, 0,
-    0x11,       {0}, {0}};
-static struct {
-    uint32_t magic, version;
-    void *data, *file;
-} module_wrapper = {0x466243b1, 1, &module_image, NULL};
-
-/* Host stubs and shadows: only their addresses matter. */
-static char store_stub, bump_stub, table_shadow;
-__attribute__((unused)) static char unknown_stub;
-static unsigned *common_pointer;
-static void **module_binary;
-
-static inline int register_module(void **state)
-{
-    memcpy(module_image.text, MODULE, sizeof MODULE);
-    module_binary = __cudaRegisterFatBinary(&module_wrapper);
-    __cudaRegisterFunction(module_binary, &store_stub, NULL, "store", -1, NULL, NULL, NULL, NULL, NULL);
-    __cudaRegisterFunction(module_binary, &bump_stub, NULL, "bump", -1, NULL, NULL, NULL, NULL, NULL);
-    __cudaRegisterVar(module_binary, &table_shadow, NULL, "table", 0, 64, 0, 0);
-    __cudaRegisterManagedVar(module_binary, (void **)&common_pointer, NULL, "common", 0, 4, 0, 0);
-    __cudaRegisterFatBinaryEnd(module_binary);
-    return 0;
-}
-
-static inline int unregister_module(void **state)
-{
-    __cudaUnregisterFatBinary(module_binary);
-    return 0;
-}
-
-__attribute__((unused)) static const dim3 one = {1, 1, 1};
-
 /* ---- order in streams ------------------------------------------------------------------------------------------- */
 
 /* An operation that stays in its stream until the gate opens: cudaLaunchHostFunc(stream, wait_at, &gate). */
@@ -142,6 +69,47 @@ static inline bool soon(atomic_bool *flag)
     for (int i = 0; i < 2000 && !atomic_load(flag); i++)
         sleep_ms(1);
     return atomic_load(flag);
+}
+
+#ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
+enum { OWN_STREAM = true };
+#else
+enum { OWN_STREAM = false };
+#endif
+
+/* Work that stays in the own stream of another thread: the legacy stream waits for it, this thread's own does not. */
+struct elsewhere {
+    struct gate gate;
+    pthread_t thread;
+};
+
+static inline void *stay_in_own_stream(void *data)
+{
+    ok(cudaLaunchHostFunc(cudaStreamPerThread, wait_at, data));
+    ok(cudaStreamSynchronize(cudaStreamPerThread));
+    return NULL;
+}
+
+static inline void work_elsewhere(struct elsewhere *e)
+{
+    *e = (struct elsewhere){0};
+    pthread_create(&e->thread, NULL, stay_in_own_stream, &e->gate);
+    assert_true(soon(&e->gate.reached));
+}
+
+static inline void end_elsewhere(struct elsewhere *e)
+{
+    atomic_store(&e->gate.open, true);
+    pthread_join(e->thread, NULL);
+}
+
+/* What was called last went to the stream that 0 means to this test. Ends the work elsewhere. */
+static inline bool in_stream_0(struct elsewhere *e)
+{
+    bool right = OWN_STREAM ? cudaStreamSynchronize(NULL) == cudaSuccess : cudaStreamQuery(NULL) == cudaErrorNotReady;
+    right = right && !atomic_load(&e->gate.open);
+    end_elsewhere(e);
+    return cudaStreamSynchronize(NULL) == cudaSuccess && right;
 }
 
 #endif

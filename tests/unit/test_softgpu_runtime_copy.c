@@ -1,11 +1,5 @@
 /* Every copy and fill of the runtime, by table: what arrives, what is refused, and in which stream 0 it waits. */
-#include "tests/unit/softgpu_runtime.h"
-
-#ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
-enum { OWN_STREAM = true };
-#else
-enum { OWN_STREAM = false };
-#endif
+#include "tests/unit/softgpu_runtime_module.h"
 
 /* All targets hold ROWS rows of ROW bytes; on the device the rows lie PITCH apart, where there are any. */
 enum { ROW = 16, ROWS = 4, BYTES = ROW * ROWS };
@@ -309,14 +303,6 @@ static void test_fills(void **state)
 
 /* ---- which stream 0 is ------------------------------------------------------------------------------------------- */
 
-/* Work that stays in the own stream of another thread: the legacy stream waits for it, this thread's own does not. */
-static void *in_own_stream(void *data)
-{
-    ok(cudaLaunchHostFunc(cudaStreamPerThread, wait_at, data));
-    ok(cudaStreamSynchronize(cudaStreamPerThread));
-    return NULL;
-}
-
 static void *open_later(void *data)
 {
     sleep_ms(15);
@@ -341,24 +327,22 @@ static cudaError_t default_stream_call(size_t i, bool *async)
 static void test_default_stream(void **state)
 {
     for (size_t i = 0; i < LENGTH(forms) + 8; i++) {
-        struct gate g = {0};
-        pthread_t thread, opener;
+        struct elsewhere e;
+        pthread_t opener;
         bool async;
-        pthread_create(&thread, NULL, in_own_stream, &g);
-        assert_true(soon(&g.reached));
+        work_elsewhere(&e);
         if (!OWN_STREAM)
-            pthread_create(&opener, NULL, open_later, &g);
+            pthread_create(&opener, NULL, open_later, &e.gate);
         ok(default_stream_call(i, &async));
-        if (atomic_load(&g.open) != (!OWN_STREAM && !async))
+        if (atomic_load(&e.gate.open) != (!OWN_STREAM && !async))
             fail_msg("form %zu", i);
         if (async && !OWN_STREAM)
             fails(cudaErrorNotReady, cudaStreamQuery(NULL));
         ok(cudaStreamSynchronize(NULL));
-        assert_int_equal(atomic_load(&g.open), !OWN_STREAM);
-        atomic_store(&g.open, true);
+        assert_int_equal(atomic_load(&e.gate.open), !OWN_STREAM);
         if (!OWN_STREAM)
             pthread_join(opener, NULL);
-        pthread_join(thread, NULL);
+        end_elsewhere(&e);
     }
     ok(cudaPeekAtLastError()); /* not ready is no error */
 }

@@ -1,6 +1,6 @@
 /* Graphs and captures through the runtime: kernels by the addresses of their stubs, its own forms of parameters, and
  * back. */
-#include "tests/unit/softgpu_runtime.h"
+#include "tests/unit/softgpu_runtime_module.h"
 
 static cudaStream_t stream;
 static unsigned *words; /* 64, of the device */

@@ -467,6 +467,51 @@ static void test_flaws(void **state)
     array_free(&b);
 }
 
+/* ---- captured --------------------------------------------------------------------------------------------------- */
+
+static void test_routines_in_a_captured_stream(void **state)
+{
+    CUstream stream;
+    CUgraph graph;
+    CUgraphExec exec[2];
+    CUgraphNode node;
+    CUgraphNodeType type;
+    CUDA_KERNEL_NODE_PARAMS_v2 params;
+    size_t one = 1;
+    float zero;
+    struct array x = array_of(CUDA_R_32F, 3, 1), y = array_of(CUDA_R_32F, 3, 5);
+    number wanted[3] = {5, 5, 5};
+    ok(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    succeeds(cublasSetStream_v2(handle, stream));
+    ok(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    succeeds(cublasSaxpy_v2(handle, 3, scalar(CUDA_R_32F, 2), pointer(&x), 1, pointer(&y), 1));
+    ok(cuStreamEndCapture(stream, &graph));
+    array_expect(&y, wanted, 0, "nothing is done while capturing");
+    ok(cuGraphGetNodes(graph, &node, &one));
+    ok(cuGraphNodeGetType(node, &type));
+    assert_int_equal(type, CU_GRAPH_NODE_TYPE_KERNEL);
+    assert_int_equal(cuGraphKernelNodeGetParams_v2(node, &params), CUDA_ERROR_NOT_SUPPORTED);
+    ok(cuGraphInstantiateWithFlags(&exec[0], graph, 0));
+    ok(cuGraphInstantiateWithFlags(&exec[1], graph, 0));
+    ok(cuGraphDestroy(graph));
+    for (int i = 0; i < 3; i++)
+        ok(cuGraphLaunch(exec[i % 2], stream));
+    ok(cuStreamSynchronize(stream));
+    for (int i = 0; i < 3; i++)
+        wanted[i] = 11;
+    array_expect(&y, wanted, 0, "three launches");
+    ok(cuGraphExecDestroy(exec[0]));
+    ok(cuGraphExecDestroy(exec[1]));
+    /* A result for the host would have to be waited for. */
+    ok(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    assert_true(cublasSasum_v2(handle, 3, pointer(&x), 1, &zero) != CUBLAS_STATUS_SUCCESS);
+    assert_int_equal(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    succeeds(cublasSetStream_v2(handle, NULL));
+    ok(cuStreamDestroy_v2(stream));
+    array_free(&x);
+    array_free(&y);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -482,6 +527,7 @@ int main(void)
         cmocka_unit_test(test_memory_in_pieces),
         cmocka_unit_test(test_transfers),
         cmocka_unit_test(test_math_modes),
+        cmocka_unit_test(test_routines_in_a_captured_stream),
         cmocka_unit_test(test_flaws),
         cmocka_unit_test(test_illegal_address),
     };

@@ -28,4 +28,13 @@ done
 equal "graphs_tail_write: verify finds it" 1 $?
 equal "graphs_tail_write: one class" out-of-bounds-write "$(jq -r '[.findings[].class] | unique[]' "$scratch/tail.json")"
 equal "graphs_tail_write: the damage done inside a graph, too" 2 "$(jq '.findings | length' "$scratch/tail.json")"
+bare "$programs/graphs_loop" >"$scratch/bare.out"
+equal "graphs_loop: passes its own check on softgpu" 0 $?
+for preset in check deep; do
+    "$tool" run --device soft --preset $preset --out "$scratch/loop-$preset" -- "$programs/graphs_loop" >"$scratch/out" 2>"$scratch/err"
+    equal "graphs_loop/$preset: exit code" 0 $?
+    check "graphs_loop/$preset: stdout" cmp "$scratch/bare.out" "$scratch/out"
+    equal "graphs_loop/$preset: nothing on stderr" "" "$(cat "$scratch/err")"
+    check "graphs_loop/$preset: verify finds nothing" "$tool" verify "$scratch/loop-$preset"
+done
 done_testing

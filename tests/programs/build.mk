@@ -33,6 +33,11 @@ $(foreach v,ok $(PROGRAM_FAULTS) approx,$(eval $(call cuda_program,ocean,$(v),oc
 $(foreach v,ok strided,$(eval $(call cuda_program,stride,$(v),stride.cu,)))
 
 $(foreach v,ok tail_write,$(eval $(call cuda_program,graphs,$(v),graphs.cu,)))
+# Conditions are set by a function of the device's own runtime.
+PROGRAMS += $(B)/programs/graphs_loop
+$(B)/programs/graphs_loop: $(PROGRAM_DIR)/graphs/loop.cu
+	@mkdir -p $(@D)
+	$(call say,NVCC,$@) $(NVCC) $(PROGRAM_NVCCFLAGS) -rdc=true -o $@ $< -lcudadevrt
 
 # $(call driver_program,VARIANT): one program for all variants, which loads the PTX beside it.
 define driver_program

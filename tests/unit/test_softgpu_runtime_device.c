@@ -206,6 +206,51 @@ static void test_reset_and_use_after_it(void **state)
     ok(cudaDeviceReset()); /* of one that is not used */
 }
 
+/* A device variable is one on each device, a managed one is one for all. */
+static void test_variables_of_two_devices(void **state)
+{
+    char out[2][4] = {"", ""};
+    void *p[2];
+    assert_int_equal(__cudaInitModule(module_binary), 1);
+    unsigned before = *common_pointer;
+    for (int i = 0; i < 2; i++) {
+        ok(cudaSetDevice(i));
+        ok(cudaMemcpyToSymbol(&table_shadow, i ? "one" : "two", 4, 0, cudaMemcpyHostToDevice));
+        ok(cudaMalloc(&p[i], 4));
+        ok(cudaMemset(p[i], 0, 4));
+        ok(cudaLaunchKernel(&bump_stub, one, one, (void *[]){&p[i]}, 0, NULL));
+        ok(cudaDeviceSynchronize());
+        ok(cudaFree(p[i]));
+    }
+    for (int i = 0; i < 2; i++) {
+        ok(cudaSetDevice(i));
+        ok(cudaMemcpyFromSymbol(out[i], &table_shadow, 4, 0, cudaMemcpyDeviceToHost));
+    }
+    assert_string_equal(out[0], "two");
+    assert_string_equal(out[1], "one");
+    assert_int_equal(*common_pointer, before + 2);
+    ok(cudaSetDevice(0));
+}
+
+/* Managed variables are there again when the device is used again. */
+static void test_managed_variable_after_reset(void **state)
+{
+    void *p, *address;
+    ok(cudaSetDevice(0));
+    assert_int_equal(__cudaInitModule(module_binary), 1);
+    ok(cudaDeviceReset());
+    ok(cudaMalloc(&p, 4));
+    ok(cudaLaunchKernel(&bump_stub, one, one, (void *[]){&p}, 0, NULL));
+    ok(cudaDeviceSynchronize());
+    unsigned now = *common_pointer;
+    ok(cudaLaunchKernel(&bump_stub, one, one, (void *[]){&p}, 0, NULL));
+    ok(cudaDeviceSynchronize());
+    assert_int_equal(*common_pointer, now + 1);
+    ok(cudaGetSymbolAddress(&address, common_pointer));
+    assert_ptr_equal(address, common_pointer);
+    ok(cudaFree(p));
+}
+
 /* An error of a kernel ends its device only; every call there tells it until the device is reset. */
 static void test_sticky_errors_stay_on_their_device(void **state)
 {
@@ -339,6 +384,8 @@ int main(void)
         cmocka_unit_test(test_every_thread_has_its_device),
         cmocka_unit_test(test_contexts_of_the_program),
         cmocka_unit_test(test_reset_and_use_after_it),
+        cmocka_unit_test(test_variables_of_two_devices),
+        cmocka_unit_test(test_managed_variable_after_reset),
         cmocka_unit_test(test_sticky_errors_stay_on_their_device),
         cmocka_unit_test(test_flags),
         cmocka_unit_test(test_limits),

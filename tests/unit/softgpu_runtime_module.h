@@ -16,16 +16,20 @@ void __cudaRegisterManagedVar(void **handle, void **hostVarPtrAddress, char *dev
                               int ext, size_t size, int constant, int global);
 char __cudaInitModule(void **handle);
 
-static const char MODULE[] =
-    ".version 7.0\n.target sm_75\n.address_size 64\n"
-    ".visible .global .align 4 .b8 table[64];\n"
-    ".visible .global .attribute(.managed) .align 4 .u32 common = 11;\n"
-    ".visible .entry store(.param .u64 p, .param .u32 v) {\n"
-    "  .reg .u64 %rd1; .reg .u32 %r1; ld.param.u64 %rd1, [p]; ld.param.u32 %r1, [v];\n"
-    "  st.global.u32 [%rd1], %r1; ret;\n}\n"
-    ".visible .entry bump(.param .u64 p) {\n"
-    "  .reg .u64 %rd1; .reg .u32 %r<3>; ld.param.u64 %rd1, [p]; mov.u32 %r1, 1;\n"
-    "  atom.global.add.u32 %r2, [%rd1], %r1; atom.global.add.u32 %r2, [common], %r1; ret;\n}\n";
+/* A test may bring PTX of its own, which it then registers itself. */
+#ifndef MODULE_TEXT
+#define MODULE_TEXT                                                                                                    \
+    ".version 7.0\n.target sm_75\n.address_size 64\n"                                                                  \
+    ".visible .global .align 4 .b8 table[64];\n"                                                                       \
+    ".visible .global .attribute(.managed) .align 4 .u32 common = 11;\n"                                               \
+    ".visible .entry store(.param .u64 p, .param .u32 v) {\n"                                                          \
+    "  .reg .u64 %rd1; .reg .u32 %r1; ld.param.u64 %rd1, [p]; ld.param.u32 %r1, [v];\n"                                \
+    "  st.global.u32 [%rd1], %r1; ret;\n}\n"                                                                           \
+    ".visible .entry bump(.param .u64 p) {\n"                                                                          \
+    "  .reg .u64 %rd1; .reg .u32 %r<3>; ld.param.u64 %rd1, [p]; mov.u32 %r1, 1;\n"                                     \
+    "  atom.global.add.u32 %r2, [%rd1], %r1; atom.global.add.u32 %r2, [common], %r1; ret;\n}\n"
+#endif
+static const char MODULE[] = MODULE_TEXT;
 
 /* A fat binary with the PTX as its only entry, not compressed. */
 static struct {

@@ -1,36 +1,19 @@
 /* softgpu's runtime library, used as the compiler uses it: what nvcc puts into a host program is done by hand here. */
 #include <dlfcn.h>
-#include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include <cmocka.h>
+#define MODULE_TEXT                                                                                                    \
+    ".version 7.0\n.target sm_75\n.address_size 64\n"                                                                  \
+    ".visible .global .align 4 .u32 counter = 5;\n"                                                                    \
+    ".visible .global .attribute(.managed) .align 4 .u32 shared_value = 11;\n"                                         \
+    ".visible .entry store(.param .u64 p, .param .u32 v) {\n"                                                          \
+    "  .reg .u64 %rd1; .reg .u32 %r1; ld.param.u64 %rd1, [p]; ld.param.u32 %r1, [v];\n"                                \
+    "  st.global.u32 [%rd1], %r1; ret;\n}\n"                                                                           \
+    ".visible .entry bump() {\n"                                                                                       \
+    "  .reg .u32 %r<3>; mov.u32 %r1, 1; atom.global.add.u32 %r2, [counter], %r1;\n"                                    \
+    "  atom.global.add.u32 %r2, [shared_value], %r1; ret;\n}\n"
+#include "tests/unit/softgpu_runtime_module.h"
 
-#define __CUDA_API_VERSION_INTERNAL 1
-#define CUDA_ENABLE_DEPRECATED      1
-#include <cuda_runtime_api.h>
-
-#define ok(call)           assert_int_equal((call), cudaSuccess)
-#define fails(error, call) assert_int_equal((call), (error))
-
-/* crt/host_runtime.h and crt/device_functions.h, which are for C++ only */
-void **__cudaRegisterFatBinary(void *fatCubin);
-void __cudaRegisterFatBinaryEnd(void **handle);
-void __cudaUnregisterFatBinary(void **handle);
-void __cudaRegisterFunction(void **handle, const char *hostFun, char *deviceFun, const char *deviceName,
-                            int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize);
-void __cudaRegisterVar(void **handle, char *hostVar, char *deviceAddress, const char *deviceName, int ext, size_t size,
-                       int constant, int global);
-void __cudaRegisterManagedVar(void **handle, void **hostVarPtrAddress, char *deviceAddress, const char *deviceName,
-                              int ext, size_t size, int constant, int global);
-char __cudaInitModule(void **handle);
 cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *function);
 unsigned __cudaPushCallConfiguration(dim3 gridDim, dim3 blockDim, size_t sharedMem, struct CUstream_st *stream);
 cudaError_t __cudaPopCallConfiguration(dim3 *gridDim, dim3 *blockDim, size_t *sharedMem, void *stream);
@@ -39,43 +22,14 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim,
 cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem,
                                     cudaStream_t stream);
 
-static const char PTX[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
-                          ".visible .global .align 4 .u32 counter = 5;\n"
-                          ".visible .global .attribute(.managed) .align 4 .u32 shared_value = 11;\n"
-                          ".visible .entry store(.param .u64 p, .param .u32 v) {\n"
-                          "  .reg .u64 %rd1; .reg .u32 %r1; ld.param.u64 %rd1, [p]; ld.param.u32 %r1, [v];\n"
-                          "  st.global.u32 [%rd1], %r1; ret;\n}\n"
-                          ".visible .entry bump() {\n"
-                          "  .reg .u32 %r<3>; mov.u32 %r1, 1; atom.global.add.u32 %r2, [counter], %r1;\n"
-                          "  atom.global.add.u32 %r2, [shared_value], %r1; ret;\n}\n";
-
-static struct {
-    uint32_t magic;
-    uint16_t version, header;
-    uint64_t size;
-    uint16_t kind, one;
-    uint32_t entry_header;
-    uint64_t payload;
-    uint32_t zero[2];
-    uint16_t minor, major;
-    uint32_t sm;
-    uint64_t name, flags, zeros[2];
-    char text[(sizeof PTX + 7) / 8 * 8];
-} image = {0xba55ed50, 1, 16, sizeof image - 16, 1, 0x101, 64, sizeof image.text, {0}, 0, 7, 75, 0, 0x11, {0}, {0}};
-static struct {
-    uint32_t magic, version;
-    void *data, *file;
-} wrapper = {0x466243b1, 1, &image, NULL};
-
-/* Host stubs and shadows: only their addresses matter. */
-static char store_stub, bump_stub, absent_stub, unknown_stub, counter_shadow;
+static char absent_stub, counter_shadow;
 static unsigned *managed_pointer;
 static void **binary;
 
 static int register_binary(void **state)
 {
-    memcpy(image.text, PTX, sizeof PTX);
-    binary = __cudaRegisterFatBinary(&wrapper);
+    memcpy(module_image.text, MODULE, sizeof MODULE);
+    binary = __cudaRegisterFatBinary(&module_wrapper);
     __cudaRegisterFunction(binary, &store_stub, NULL, "store", -1, NULL, NULL, NULL, NULL, NULL);
     __cudaRegisterFunction(binary, &bump_stub, NULL, "bump", -1, NULL, NULL, NULL, NULL, NULL);
     __cudaRegisterFunction(binary, &absent_stub, NULL, "absent", -1, NULL, NULL, NULL, NULL, NULL);
@@ -90,8 +44,6 @@ static int unregister_binary(void **state)
     __cudaUnregisterFatBinary(binary);
     return 0;
 }
-
-static const dim3 one = {1, 1, 1};
 
 /* ---- launches --------------------------------------------------------------------------------------------------- */
 
@@ -383,22 +335,6 @@ static void test_errors_have_names(void **state)
     assert_string_equal(cudaGetErrorString((cudaError_t)54321), "unrecognized error code");
 }
 
-static void test_driver_entry_points(void **state)
-{
-    void *p = NULL;
-    enum cudaDriverEntryPointQueryResult status;
-    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    ok(cudaGetDriverEntryPointByVersion("cuLaunchKernel", &p, 12000, cudaEnableDefault, &status));
-    assert_int_equal(status, cudaDriverEntryPointSuccess);
-    assert_ptr_equal(p, dlsym(library, "cuLaunchKernel"));
-    ok(cudaGetDriverEntryPoint_ptsz("cuLaunchKernel", &p, cudaEnableDefault, &status));
-    assert_ptr_equal(p, dlsym(library, "cuLaunchKernel_ptsz"));
-    ok(cudaGetDriverEntryPoint("cuFrobnicate", &p, cudaEnableDefault, &status));
-    assert_int_equal(status, cudaDriverEntryPointSymbolNotFound);
-    assert_null(p);
-    dlclose(library);
-}
-
 static void test_unsupported_says_so(void **state)
 {
     cudaArray_t array;
@@ -458,7 +394,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_function_attributes),
         cmocka_unit_test(test_events),
         cmocka_unit_test(test_errors_have_names),
-        cmocka_unit_test(test_driver_entry_points),
         cmocka_unit_test(test_unsupported_says_so),
         cmocka_unit_test(test_all_functions_take_zeros),
         cmocka_unit_test(test_fault_is_sticky_until_reset),

@@ -1,4 +1,6 @@
 /* Launches, what is known of kernels and variables, and libraries that the program loads itself. */
+#include <dlfcn.h>
+
 #include "tests/unit/softgpu_runtime_module.h"
 
 static const cudaStream_t no_stream = (cudaStream_t)(uintptr_t)0x1234; /* the handle of nothing */
@@ -285,6 +287,9 @@ static void test_driver_entry_points(void **state)
     unsigned long long other = OWN_STREAM ? cudaEnableLegacyStream : cudaEnablePerThreadDefaultStream;
     ok(cudaGetDriverEntryPoint("cuLaunchKernel", &now, cudaEnableDefault, &status));
     assert_int_equal(status, cudaDriverEntryPointSuccess);
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    assert_ptr_equal(now, dlsym(library, OWN_STREAM ? "cuLaunchKernel_ptsz" : "cuLaunchKernel"));
+    dlclose(library);
     ok(cudaGetDriverEntryPointByVersion("cuLaunchKernel", &named, 12000, cudaEnableDefault, &status));
     assert_ptr_equal(named, now); /* the form of the stream that this is compiled for */
     ok(cudaGetDriverEntryPointByVersion("cuLaunchKernel", &named, 12000, other, &status));

@@ -20,21 +20,15 @@ struct copy_op {
 
 /* ---- checks ----------------------------------------------------------------------------------------------------- */
 
-static bool overflows(uint64_t start, uint64_t pitch, uint64_t slice, const struct copy_box *b)
+/* From the first byte to the last one. */
+static unsigned __int128 span(uint64_t pitch, uint64_t slice, const struct copy_box *b)
 {
-    unsigned __int128 last =
-        (unsigned __int128)(b->depth - 1) * slice + (unsigned __int128)(b->height - 1) * pitch + b->width;
-    return last > UINT64_MAX - start;
+    return (unsigned __int128)(b->depth - 1) * slice + (unsigned __int128)(b->height - 1) * pitch + b->width;
 }
 
-static bool side_ok(uint64_t start, uint64_t pitch, uint64_t slice, enum copy_side side, bool write,
-                    const struct copy_box *b)
+/* Of mapped ranges each row counts by itself: what is between rows may be unmapped. */
+static bool rows_mapped(uint64_t start, uint64_t pitch, uint64_t slice, bool write, const struct copy_box *b)
 {
-    if (overflows(start, pitch, slice, b))
-        return false;
-    bool known = memory_lookup(start, NULL);
-    if (!known)
-        return side != COPY_DEVICE && start && !pages_in_window(start);
     for (uint64_t z = 0; z < b->depth; z++)
         for (uint64_t y = 0; y < b->height; y++) {
             /* Rows without gaps are one range; then the first row stands for all. */
@@ -45,6 +39,20 @@ static bool side_ok(uint64_t start, uint64_t pitch, uint64_t slice, enum copy_si
                 break;
         }
     return true;
+}
+
+static bool side_ok(uint64_t start, uint64_t pitch, uint64_t slice, enum copy_side side, bool write,
+                    const struct copy_box *b)
+{
+    struct allocation a;
+    unsigned __int128 bytes = span(pitch, slice, b);
+    if (bytes > UINT64_MAX - start)
+        return false;
+    if (!memory_lookup(start, &a))
+        return side != COPY_DEVICE && start && !pages_in_window(start);
+    if (a.kind == MEMORY_MAPPING)
+        return rows_mapped(start, pitch, slice, write, b);
+    return bytes <= a.bytes - (start - a.address);
 }
 
 CUresult copy_check(const struct copy_box *b)

@@ -183,8 +183,8 @@ static void test_copies_refuse(void **state)
         sets(cudaErrorInvalidMemcpyDirection, forms[i].out(host, BYTES, (enum cudaMemcpyKind) - 1, NULL));
         sets(cudaErrorInvalidValue, forms[i].in(NULL, BYTES, cudaMemcpyHostToDevice, NULL));
         sets(cudaErrorInvalidValue, forms[i].out(NULL, BYTES, cudaMemcpyDeviceToHost, NULL));
-        sets(cudaErrorInvalidValue, forms[i].in(host, BYTES << 12, cudaMemcpyHostToDevice, NULL));
-        sets(cudaErrorInvalidValue, forms[i].out(host, BYTES << 12, cudaMemcpyDeviceToHost, NULL));
+        sets(cudaErrorInvalidValue, forms[i].in(host, BYTES + ROW, cudaMemcpyHostToDevice, NULL));
+        sets(cudaErrorInvalidValue, forms[i].out(host, BYTES + ROW, cudaMemcpyDeviceToHost, NULL));
         if (forms[i].async)
             sets(cudaErrorInvalidResourceHandle, forms[i].in(host, BYTES, cudaMemcpyHostToDevice, (cudaStream_t)host));
         /* Nothing to copy is no error. */

@@ -14,6 +14,19 @@ struct wrapper {
     void *file_or_list; /* version 2: NULL-terminated list of fat binaries to be linked together */
 };
 
+/* Programs print their buffers whether there was a message or not. */
+static void jit_log_clear(struct jit_log *log)
+{
+    if (log->error && log->error_bytes)
+        log->error[0] = '\0';
+    if (log->info && log->info_bytes)
+        log->info[0] = '\0';
+    if (log->error_used)
+        *log->error_used = 0;
+    if (log->info_used)
+        *log->info_used = 0;
+}
+
 void jit_log_from(struct jit_log *log, unsigned count, const CUjit_option *options, void **values)
 {
     *log = (struct jit_log){0};
@@ -43,6 +56,7 @@ void jit_log_from(struct jit_log *log, unsigned count, const CUjit_option *optio
             break;
         }
     }
+    jit_log_clear(log);
 }
 
 static void jit_log_write(struct jit_log *log, const struct diag *diag)
@@ -210,14 +224,6 @@ static bool starts_with(const unsigned char *data, const unsigned char magic[4])
 CUresult image_load(const void *data, struct jit_log *log, struct image **out)
 {
     *out = NULL;
-    if (log->error && log->error_bytes)
-        log->error[0] = '\0';
-    if (log->info && log->info_bytes)
-        log->info[0] = '\0';
-    if (log->error_used)
-        *log->error_used = 0;
-    if (log->info_used)
-        *log->info_used = 0;
     static const unsigned char wrapper[4] = {0xb1, 0x43, 0x62, 0x46}, container[4] = {0x50, 0xed, 0x55, 0xba};
     static const unsigned char elf[4] = {0x7f, 'E', 'L', 'F'};
     if (starts_with(data, wrapper)) {

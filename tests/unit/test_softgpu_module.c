@@ -277,12 +277,17 @@ static void test_link_error_is_logged(void **state)
     static char uses[] = ".version 7.0\n.target sm_75\n.address_size 64\n.extern .global .align 4 .u32 lost;\n"
                          ".visible .global .align 8 .u64 pointer = lost;\n";
     static char defines[] = ".version 7.0\n.target sm_75\n.address_size 64\n.visible .global .align 4 .u32 lost;\n";
-    char log[256];
-    CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-    void *values[] = {log, (void *)sizeof log}, *cubin;
+    char log[256] = "never written", info[64] = "never written";
+    CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_INFO_LOG_BUFFER,
+                              CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES};
+    void *values[] = {log, (void *)sizeof log, info, (void *)sizeof info}, *cubin;
     size_t bytes;
     CUlinkState link;
-    ok(cuLinkCreate_v2(2, options, values, &link));
+    ok(cuLinkCreate_v2(4, options, values, &link));
+    assert_string_equal(log, ""); /* programs print both, whether there was a message or not */
+    assert_string_equal(info, "");
+    assert_null(values[1]);
+    assert_null(values[3]);
     fails(CUDA_ERROR_INVALID_PTX,
           cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, ".version 7.0\n.target sm_75\nx", 29, "bad", 0, NULL, NULL));
     assert_non_null(strstr(log, "bad, line 3"));

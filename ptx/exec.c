@@ -345,6 +345,16 @@ static uint64_t block_bytes(const struct launch *l)
     return (uint64_t)l->block_threads * (l->entry->slot_count * 8u + l->entry->local_bytes + 256u) + l->shared_bytes;
 }
 
+/* Under guard: why a block that did not end in so many slices is to be left to the checked loop; NULL: it is not. By
+ * far the most blocks end sooner. */
+static const char *waits(struct block *b, uint32_t slices)
+{
+    const bool look = slices && !(slices & (slices - 1));
+    return look && guard_waits(b)  ? "a block that waits for others"
+           : slices > GUARD_SLICES ? "a block that does not end"
+                                   : NULL;
+}
+
 /* Blocks wait for each other only when something is wrong with the order: a block that has used a long slice without
  * ending may be spinning for a later one, which then becomes resident beside it. */
 static void run_blocks(struct worker *w)
@@ -374,12 +384,19 @@ static void run_blocks(struct worker *w)
             struct block *b = w->blocks[i];
             if (b->finished)
                 continue;
-            block_run(b, slice);
+            const char *doubt = l->guard && more ? waits(b, slices) : NULL;
+            if (doubt) {
+                guard_doubt(l->guard, doubt, 0);
+                launch_stop(l, STATUS_FAULT);
+            }
+            if (!b->finished)
+                block_run(b, slice);
             while (b->finished && !launch_stopped(l)) {
                 block_ended(l);
                 more = more && next_block(l, &linear);
                 if (!more)
                     break;
+                slices = 0;
                 if (!block_start(b, linear)) {
                     launch_stop(l, STATUS_NO_MEMORY);
                     return;
@@ -388,13 +405,9 @@ static void run_blocks(struct worker *w)
             }
             running -= b->finished;
         }
-        if (l->guard) { /* by far the most blocks end sooner; this one waits for others, perhaps */
-            if (more && ++slices > GUARD_SLICES) {
-                guard_doubt(l->guard, "a block that does not end", 0);
-                launch_stop(l, STATUS_FAULT);
-            }
-            continue;
-        }
+        slices++;
+        if (l->guard)
+            continue; /* one block after the other */
         if (running == w->block_count && more && running < MAX_RESIDENT &&
             running * block_bytes(l) < MAX_RESIDENT_BYTES) {
             more = next_block(l, &linear);

@@ -9,6 +9,7 @@
  *     guard_origin.c    before the run: which range the address of each access comes from, and so what it needs
  *     guard_memory.c    memory while it runs: what was defined, what it held before
  *     guard_race.c      who touched what, in global and shared memory
+ *     guard_wait.c      whether a block that has run long waits for another one
  *     lanes_guard.c     handlers put before the plain ones of accesses, barriers and *.sync instructions
  *
  * See docs/guarded.md.
@@ -143,6 +144,10 @@ bool guard_shared_quick(struct guard *g, const struct lanes *L, const struct gua
 /* For accesses that are half of no race. */
 bool guard_shared_defined(const struct guard *g, uint32_t offset, uint32_t bytes);
 void guard_shared_define(struct guard *g, uint32_t offset, uint32_t bytes);
+
+/* ---- guard_wait.c ---- */
+/* Whether the block only comes back to where it was. It runs on a little for that, and may end. */
+bool guard_waits(struct block *b);
 
 /* ---- lanes_guard.c: what is put before the plain handler ---- */
 lane_handler guard_access_handler, guard_shared_handler, guard_meet_handler, guard_barrier_handler;

@@ -1,8 +1,10 @@
 /* lanes_block.c - a launch and its blocks in lock-step: whether the kernel can run so, register files, what registers
  * start as. */
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include "ptx/counts.h"
+#include "ptx/lanes_choice.h"
 #include "ptx/lanes_shadow.h"
 
 /* Registers of one warp after the other. What is never written stays as it is, and what is written before it is read is
@@ -16,6 +18,13 @@ struct lane_file {
     uint64_t block; /* number of the block whose facts it holds */
 };
 
+static atomic_bool only_avx2;
+
+void lanes_only_avx2(bool only)
+{
+    atomic_store(&only_avx2, only);
+}
+
 bool lanes_launch(struct launch *l)
 {
 #ifdef LANES_HERE
@@ -28,8 +37,8 @@ bool lanes_launch(struct launch *l)
     lane_handler *const *const *handlers = lane_handlers_v3;
     bool avx512 = false;
 #ifdef LANES_V4
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512dq")) {
+    if (!atomic_load(&only_avx2) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq")) {
         handlers = lane_handlers_v4;
         avx512 = true;
     }

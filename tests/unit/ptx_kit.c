@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "ptx/lanes_choice.h"
 #include "tests/unit/ptx_kit.h"
 
 static void print(void *context, const char *text, size_t bytes)
@@ -182,6 +183,12 @@ static enum status run_both(struct kit *k)
     return status;
 }
 
+void kit_choose_handlers(void)
+{
+    static unsigned runs;
+    lanes_only_avx2(runs++ % 3 == 2 || getenv("OPSDEBUG_LANES_AVX2"));
+}
+
 enum status kit_run(struct kit *k, const char *kernel, uint32_t grid, uint32_t block)
 {
     ptx_result_free(&k->result);
@@ -196,6 +203,7 @@ enum status kit_run(struct kit *k, const char *kernel, uint32_t grid, uint32_t b
         k->launch.block[i] = k->launch.block[i] ? k->launch.block[i] : 1;
     }
     const struct ptx_launch *l = &k->launch;
+    kit_choose_handlers();
     if (l->shadow && !l->one_by_one)
         return kit_run_shadow(k);
     if (l->checked && !l->one_by_one && !l->seed && !l->cancel && !l->progress && !l->instruction_limit &&

@@ -73,6 +73,7 @@ static void run_defects(const char *text, const struct defects_shape *s, uint64_
     k.launch.checked = true;
     k.launch.fill = 0xa5;
     k.launch.instruction_limit = 100000000;
+    kit_choose_handlers();
     o->status = ptx_run(&k.launch, &o->result, &k.diag);
     if (o->result.guarded && o->result.fault_count)
         fail_msg("guarded, and yet there are faults");
@@ -316,12 +317,46 @@ static void test_usual_kernels(void **state)
     }
 }
 
+/* The first block waits for what the last one does, or counts as long: the former is seen soon, the latter guarded. */
+static void run_waiting(const char *body, const char *doubt)
+{
+    static const char frame[] =
+        ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 pa)\n{\n.reg .b64 %%a; .reg .b32 "
+        "%%c, %%v, %%n; .reg .pred %%p, %%q;\nld.param.u64 %%a, [pa]; mov.u32 %%c, %%ctaid.x; mov.u32 %%n, 0;\n"
+        "setp.ne.u32 %%q, %%c, 0; @%%q bra LATER;\nAGAIN: %s\n@%%p bra AGAIN; bra END;\nLATER: setp.ne.u32 %%q, %%c, "
+        "2; "
+        "@%%q bra END; st.volatile.global.u32 [%%a], 1;\nEND: ret;\n}\n";
+    static struct kit k;
+    char text[1024];
+    (void)snprintf(text, sizeof text, frame, body);
+    kit_load(&k, text);
+    memset(words, 0, sizeof words);
+    (void)kit_buffer(&k, 0, words[0], sizeof words[0]);
+    k.launch.checked = true;
+    assert_int_equal(kit_run(&k, "k", 3, 64), STATUS_OK);
+    assert_int_equal(k.result.fault_count, 0);
+    assert_int_equal(k.result.guarded, !doubt);
+    if (doubt)
+        assert_string_equal(k.result.doubt, doubt);
+    kit_free(&k);
+}
+
+static void test_blocks_that_wait(void **state)
+{
+    (void)state;
+    run_waiting("ld.volatile.global.u32 %v, [%a]; setp.eq.u32 %p, %v, 0;", "a block that waits for others");
+    run_waiting("nanosleep.u32 20; atom.global.or.b32 %v, [%a], 0; setp.eq.u32 %p, %v, 0;",
+                "a block that waits for others");
+    run_waiting("add.u32 %n, %n, 1; ld.volatile.global.u32 %v, [%a]; setp.lt.u32 %p, %n, 100000;", NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_kernels),
         cmocka_unit_test(test_one_rule_each),
         cmocka_unit_test(test_usual_kernels),
+        cmocka_unit_test(test_blocks_that_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,11 @@
 #include <stdlib.h>
 #include "ptx/lanes_shadow.h"
 
+#if defined(LANES_HERE) && !defined(__clang__)
+#pragma GCC target("avx2,bmi,bmi2,popcnt") /* nothing here runs where the handlers cannot */
+#pragma GCC optimize("O3")
+#endif
+
 /* ---- registers ---- */
 
 static struct ptx_shadow_value lane_of(const struct lane_number *v, uint32_t lane)
@@ -66,17 +71,13 @@ void lane_number_tighten(const struct lanes *L, uint32_t unit)
     if (!n->summary[unit])
         return;
     for (uint32_t i = 0; i < WARP; i++) {
-        const uint32_t live = -(L->live >> i & 1);
-        tags |= v->word[i] & WORD_TAG & live;
+        const uint32_t live = -(L->live >> i & 1), word = v->word[i];
+        tags |= word & WORD_TAG & live;
+        summary |= (HAS((word & WORD_KIND) >> 24) | HAS_FLAGS(word >> WORD_SHIFT)) & live;
         memory |= (uint32_t)(v->origin[i] == ORIGIN_MEMORY) << i;
     }
     n->memory[unit] = memory & L->live;
-    n->summary[unit] = 0;
-    for (uint32_t m = tags ? L->live : 0; m; m &= m - 1) {
-        const uint32_t word = v->word[__builtin_ctz(m)];
-        summary |= HAS((word & WORD_KIND) >> 24) | HAS_FLAGS(word >> WORD_SHIFT);
-    }
-    n->summary[unit] = summary;
+    n->summary[unit] = tags ? summary : 0;
 }
 
 void lane_number_clear(struct lanes *L, uint32_t unit, bool partial)
@@ -91,11 +92,11 @@ void lane_number_clear(struct lanes *L, uint32_t unit, bool partial)
         return;
     }
     struct lane_number *v = &n->of[unit][0];
-    for (uint32_t m = L->mask; m; m &= m - 1) {
-        const uint32_t lane = (uint32_t)__builtin_ctz(m);
-        v->wide[lane] = 0;
-        v->origin[lane] = ORIGIN_COMPUTED;
-        v->word[lane] = 0;
+    for (uint32_t i = 0; i < WARP; i++) {
+        const uint32_t keep = (L->mask >> i & 1) - 1;
+        v->wide[i] = keep ? v->wide[i] : 0;
+        v->origin[i] = keep ? v->origin[i] : (uint32_t)ORIGIN_COMPUTED;
+        v->word[i] &= keep;
     }
     n->summary[unit] |= HAS(PTX_SHADOW_NONE);
     lane_number_tighten(L, unit);

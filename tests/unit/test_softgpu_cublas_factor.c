@@ -333,7 +333,10 @@ static void test_wild_pivots(void **state)
     succeeds(
         cublasSgetrsBatched(handle, CUBLAS_OP_N, N, 1, list_of(as), LD, pointer(&pivots), list_of(bs), LD, &info, 1));
     fails(CUDA_ERROR_ILLEGAL_ADDRESS, cuCtxSynchronize());
-    ok(cuDevicePrimaryCtxReset_v2(0));
+    ok(cuDevicePrimaryCtxReset_v2(0)); /* and with it the arrays on the device */
+    free(a.v);
+    free(b.v);
+    free(pivots.v);
 }
 
 int main(void)

@@ -87,14 +87,13 @@ CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
     struct stream *s;
     struct graph *g = NULL;
     CUresult result = enter_stream(hStream, &s);
-    if (result == CUDA_SUCCESS && !phGraph)
-        result = CUDA_ERROR_INVALID_VALUE;
     if (result != CUDA_SUCCESS)
         return result;
     graph_lock();
-    result = capture_end(s, &g);
+    result = capture_end(s, phGraph ? &g : NULL);
     graph_unlock();
-    *phGraph = (CUgraph)g;
+    if (phGraph)
+        *phGraph = (CUgraph)g;
     return result;
 }
 

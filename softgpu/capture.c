@@ -20,7 +20,8 @@ struct capture {
     CUstreamCaptureMode mode;
     pid_t thread;
     struct stream *origin;
-    struct captured_stream *streams;
+    struct captured_stream *streams,
+        *gone; /* gone: streams that were destroyed; what they were given is still to be joined */
     struct capture *next;
 };
 struct captured_stream {
@@ -102,13 +103,18 @@ static struct captured_stream *join(struct capture *c, struct stream *s)
     return cs;
 }
 
-static void leave(struct stream *s)
+static struct captured_stream *detach(struct stream *s)
 {
     struct captured_stream *cs = s->captured, **p = &cs->capture->streams;
     while (*p != cs)
         p = &(*p)->next;
     *p = cs->next;
     s->captured = NULL;
+    return cs;
+}
+
+static void captured_free(struct captured_stream *cs)
+{
     place_free(&cs->place);
     free(cs);
 }
@@ -117,7 +123,11 @@ static void leave(struct stream *s)
 static void finish(struct capture *c, struct graph **out)
 {
     while (c->streams)
-        leave(c->streams->stream);
+        captured_free(detach(c->streams->stream));
+    for (struct captured_stream *next; c->gone; c->gone = next) {
+        next = c->gone->next;
+        captured_free(c->gone);
+    }
     for (struct capture **p = &captures; *p; p = &(*p)->next)
         if (*p == c) {
             *p = c->next;
@@ -149,7 +159,7 @@ CUresult capture_begin(struct stream *stream, struct graph *graph, struct node *
     struct captured_stream *cs = c->graph ? join(c, stream) : NULL;
     if (!cs || !place_add(&cs->place, dependencies, data, count)) {
         if (cs)
-            leave(stream);
+            captured_free(detach(stream));
         if (!graph)
             graph_free(c->graph);
         free(c);
@@ -186,20 +196,28 @@ static CUresult check_joined(const struct capture *c)
     for (size_t i = c->graph->count; i-- > 0;)
         for (size_t k = 0; order[i]->pending && k < order[i]->in.count; k++)
             order[i]->in.at[k].node->pending = 1;
-    for (const struct captured_stream *cs = c->streams; cs; cs = cs->next)
-        for (size_t i = 0; i < cs->place.count; i++)
-            if (!cs->place.nodes[i]->pending)
-                result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+    const struct captured_stream *const lists[] = {c->streams, c->gone};
+    for (size_t list = 0; list < 2; list++)
+        for (const struct captured_stream *cs = lists[list]; cs; cs = cs->next)
+            for (size_t i = 0; i < cs->place.count; i++)
+                if (!cs->place.nodes[i]->pending)
+                    result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
     free(order);
     return result;
 }
 
 CUresult capture_end(struct stream *stream, struct graph **out)
 {
-    *out = NULL;
+    struct graph *dropped;
+    if (out)
+        *out = NULL;
+    if (!out && !(stream->captured && stream->captured->capture->to_graph))
+        return CUDA_ERROR_INVALID_VALUE;
     if (!stream->captured)
         return CUDA_ERROR_ILLEGAL_STATE;
     struct capture *c = stream->captured->capture;
+    if (!out) /* the program has its graph already */
+        out = &dropped;
     if (c->origin != stream)
         return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
     if (c->mode != CU_STREAM_CAPTURE_MODE_RELAXED && c->thread != gettid())
@@ -518,7 +536,7 @@ static CUresult wait_joins(struct stream *stream, const struct capture_point *p)
     struct captured_stream *cs = join(c, stream);
     if (!cs || !place_add(&cs->place, p->place.nodes, p->place.data, p->place.count)) {
         if (cs)
-            leave(stream);
+            captured_free(detach(stream));
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     return CUDA_SUCCESS;
@@ -589,16 +607,20 @@ CUresult capture_update(struct stream *stream, struct node *const *nodes, const 
 
 /* ---- ends ------------------------------------------------------------------------------------------------------- */
 
+/* A capture ends with the stream that it began in. A forked stream may go; what it was given must be joined at the end.
+ */
 static void stream_gone(struct stream *stream)
 {
     if (!stream->captured)
         return;
     struct capture *c = stream->captured->capture;
-    c->invalid = true;
-    if (c->origin == stream)
+    if (c->origin == stream) {
         finish(c, NULL);
-    else
-        leave(stream);
+        return;
+    }
+    struct captured_stream *cs = detach(stream);
+    cs->next = c->gone;
+    c->gone = cs;
 }
 
 void capture_stream_gone(struct stream *stream)
@@ -624,7 +646,9 @@ void capture_context_gone(struct context *context)
     if (!capture_any())
         return;
     graph_lock();
-    for (struct stream *s; (s = captured_in(context)) != NULL;)
+    for (struct stream *s; (s = captured_in(context)) != NULL;) {
+        s->captured->capture->invalid = true;
         stream_gone(s);
+    }
     graph_unlock();
 }

@@ -59,6 +59,7 @@ struct graph;
 struct node;
 CUresult capture_begin(struct stream *stream, struct graph *graph, struct node *const *dependencies,
                        const CUgraphEdgeData *data, size_t count, CUstreamCaptureMode mode);
+/* `out` may be NULL where the graph is the program's. */
 CUresult capture_end(struct stream *stream, struct graph **out);
 struct capture_info {
     CUstreamCaptureStatus status;

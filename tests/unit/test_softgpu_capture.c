@@ -519,6 +519,13 @@ static void test_capture_into_a_graph(void **state)
     assert_ptr_equal(out, g);
     run_graph(g);
     assert_int_equal(word(buffer), 14);
+    /* Whose graph it is knows it already; a graph that the capture made must be taken. */
+    ok(cuStreamBeginCaptureToGraph(s, g, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    ok(cuStreamEndCapture(s, NULL));
+    begin(s);
+    fails(CUDA_ERROR_INVALID_VALUE, cuStreamEndCapture(s, NULL));
+    ok(cuStreamEndCapture(s, &out));
+    ok(cuGraphDestroy(out));
     ok(cuGraphCreate(&out, 0));
     foreign = add_step(out, NULL, 0, 0, 7);
     fails(CUDA_ERROR_INVALID_VALUE,
@@ -569,12 +576,23 @@ static void test_destroying_a_stream_ends_its_capture(void **state)
     ok(cuStreamDestroy_v2(u));
     ok(cuMemAlloc_v2(&p, 64)); /* nothing is captured any more */
     ok(cuMemFree_v2(p));
-    ok(cuStreamCreate(&u, CU_STREAM_NON_BLOCKING));
-    begin(s);
-    ok(cuEventRecord(fork, s));
-    ok(cuStreamWaitEvent(u, fork, 0));
-    ok(cuStreamDestroy_v2(u));
-    end_invalid(s);
+    for (int joined = 0; joined < 2; joined++) { /* a forked stream may go when its work is joined, before or after */
+        ok(cuStreamCreate(&u, CU_STREAM_NON_BLOCKING));
+        begin(s);
+        ok(cuEventRecord(fork, s));
+        ok(cuStreamWaitEvent(u, fork, 0));
+        ok(launch_step(u, 0, 1, 1));
+        ok(cuEventRecord(fork, u));
+        ok(cuStreamDestroy_v2(u));
+        if (joined) {
+            ok(cuStreamWaitEvent(s, fork, 0));
+            ok(cuStreamEndCapture(s, &g));
+            assert_int_equal(node_count(g), 1);
+            ok(cuGraphDestroy(g));
+        } else {
+            fails(CUDA_ERROR_STREAM_CAPTURE_UNJOINED, cuStreamEndCapture(s, &g));
+        }
+    }
     begin(s); /* an event may go before its capture ends */
     ok(cuEventRecord(fork, s));
     ok(cuEventDestroy_v2(fork));

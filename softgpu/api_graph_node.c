@@ -152,7 +152,7 @@ CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const
 
 CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS_v2 *nodeParams)
 {
-    CUgraphNodeParams params;
+    CUgraphNodeParams params = {0};
     CUresult result = nodeParams ? get(hNode, CU_GRAPH_NODE_TYPE_KERNEL, &params) : CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS)
         memcpy(nodeParams, &params.kernel, sizeof *nodeParams);
@@ -190,7 +190,7 @@ CUresult cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CU
 
 CUresult cuGraphKernelNodeGetParams(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
-    CUgraphNodeParams params;
+    CUgraphNodeParams params = {0};
     CUresult result = nodeParams ? get(hNode, CU_GRAPH_NODE_TYPE_KERNEL, &params) : CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS)
         memcpy(nodeParams, &params.kernel, sizeof *nodeParams);
@@ -269,7 +269,7 @@ CUresult cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CU
 
 CUresult cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D *nodeParams)
 {
-    CUgraphNodeParams params;
+    CUgraphNodeParams params = {0};
     CUresult result = nodeParams ? get(hNode, CU_GRAPH_NODE_TYPE_MEMCPY, &params) : CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS)
         *nodeParams = params.memcpy.copyParams;
@@ -278,7 +278,7 @@ CUresult cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D *nodeParams
 
 CUresult cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D *nodeParams)
 {
-    CUgraphNodeParams params;
+    CUgraphNodeParams params = {0};
     CUresult result = nodeParams ? get(hNode, CU_GRAPH_NODE_TYPE_MEMCPY, &params) : CUDA_ERROR_INVALID_VALUE;
     if (result != CUDA_SUCCESS)
         return result;
@@ -317,7 +317,7 @@ CUresult cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CU
 
 CUresult cuGraphMemsetNodeGetParams(CUgraphNode hNode, CUDA_MEMSET_NODE_PARAMS *nodeParams)
 {
-    CUgraphNodeParams params;
+    CUgraphNodeParams params = {0};
     CUresult result = nodeParams ? get(hNode, CU_GRAPH_NODE_TYPE_MEMSET, &params) : CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS)
         memcpy(nodeParams, &params.memset, sizeof *nodeParams);
@@ -326,7 +326,7 @@ CUresult cuGraphMemsetNodeGetParams(CUgraphNode hNode, CUDA_MEMSET_NODE_PARAMS *
 
 CUresult cuGraphMemsetNodeSetParams(CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *nodeParams)
 {
-    CUgraphNodeParams params;
+    CUgraphNodeParams params = {0};
     CUresult result = nodeParams ? get(hNode, CU_GRAPH_NODE_TYPE_MEMSET, &params) : CUDA_ERROR_INVALID_VALUE;
     if (result != CUDA_SUCCESS)
         return result;
@@ -358,7 +358,7 @@ CUresult cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgr
 
 CUresult cuGraphHostNodeGetParams(CUgraphNode hNode, CUDA_HOST_NODE_PARAMS *nodeParams)
 {
-    CUgraphNodeParams params;
+    CUgraphNodeParams params = {0};
     CUresult result = nodeParams ? get(hNode, CU_GRAPH_NODE_TYPE_HOST, &params) : CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS)
         *nodeParams = (CUDA_HOST_NODE_PARAMS){params.host.fn, params.host.userData};
@@ -402,7 +402,7 @@ CUresult cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph, cons
 
 CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph *phGraph)
 {
-    CUgraphNodeParams params;
+    CUgraphNodeParams params = {0};
     CUresult result = phGraph ? get(hNode, CU_GRAPH_NODE_TYPE_GRAPH, &params) : CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS)
         *phGraph = params.graph.graph;
@@ -427,7 +427,7 @@ CUresult cuGraphAddEventRecordNode(CUgraphNode *phGraphNode, CUgraph hGraph, con
 
 CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode hNode, CUevent *event_out)
 {
-    CUgraphNodeParams params;
+    CUgraphNodeParams params = {0};
     CUresult result = event_out ? get(hNode, CU_GRAPH_NODE_TYPE_EVENT_RECORD, &params) : CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS)
         *event_out = params.eventRecord.event;
@@ -458,7 +458,7 @@ CUresult cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph, const
 
 CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode hNode, CUevent *event_out)
 {
-    CUgraphNodeParams params;
+    CUgraphNodeParams params = {0};
     CUresult result = event_out ? get(hNode, CU_GRAPH_NODE_TYPE_WAIT_EVENT, &params) : CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS)
         *event_out = params.eventWait.event;
@@ -496,7 +496,7 @@ CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, const 
 
 CUresult cuGraphMemAllocNodeGetParams(CUgraphNode hNode, CUDA_MEM_ALLOC_NODE_PARAMS *params_out)
 {
-    CUgraphNodeParams params;
+    CUgraphNodeParams params = {0};
     CUresult result = params_out ? get(hNode, CU_GRAPH_NODE_TYPE_MEM_ALLOC, &params) : CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS)
         memcpy(params_out, &params.alloc, sizeof *params_out);
@@ -512,7 +512,7 @@ CUresult cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph, const C
 
 CUresult cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr *dptr_out)
 {
-    CUgraphNodeParams params;
+    CUgraphNodeParams params = {0};
     CUresult result = dptr_out ? get(hNode, CU_GRAPH_NODE_TYPE_MEM_FREE, &params) : CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS)
         *dptr_out = params.free.dptr;
@@ -540,7 +540,7 @@ CUresult cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph, cons
 
 CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode hNode, CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams_out)
 {
-    CUgraphNodeParams params;
+    CUgraphNodeParams params = {0};
     CUresult result = nodeParams_out ? get(hNode, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, &params) : CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS)
         *nodeParams_out = (CUDA_BATCH_MEM_OP_NODE_PARAMS){params.memOp.ctx, params.memOp.count, params.memOp.paramArray,

@@ -103,13 +103,13 @@ static struct captured_stream *join(struct capture *c, struct stream *s)
     return cs;
 }
 
-static struct captured_stream *detach(struct stream *s)
+static struct captured_stream *detach(struct captured_stream *cs)
 {
-    struct captured_stream *cs = s->captured, **p = &cs->capture->streams;
+    struct captured_stream **p = &cs->capture->streams;
     while (*p != cs)
         p = &(*p)->next;
     *p = cs->next;
-    s->captured = NULL;
+    cs->stream->captured = NULL;
     return cs;
 }
 
@@ -122,11 +122,14 @@ static void captured_free(struct captured_stream *cs)
 /* Ends it; the graph is given out or freed. */
 static void finish(struct capture *c, struct graph **out)
 {
-    while (c->streams)
-        captured_free(detach(c->streams->stream));
-    for (struct captured_stream *next; c->gone; c->gone = next) {
-        next = c->gone->next;
-        captured_free(c->gone);
+    for (struct captured_stream *cs = c->streams, *next; cs; cs = next) {
+        next = cs->next;
+        cs->stream->captured = NULL;
+        captured_free(cs);
+    }
+    for (struct captured_stream *cs = c->gone, *next; cs; cs = next) {
+        next = cs->next;
+        captured_free(cs);
     }
     for (struct capture **p = &captures; *p; p = &(*p)->next)
         if (*p == c) {
@@ -159,7 +162,7 @@ CUresult capture_begin(struct stream *stream, struct graph *graph, struct node *
     struct captured_stream *cs = c->graph ? join(c, stream) : NULL;
     if (!cs || !place_add(&cs->place, dependencies, data, count)) {
         if (cs)
-            captured_free(detach(stream));
+            captured_free(detach(cs));
         if (!graph)
             graph_free(c->graph);
         free(c);
@@ -536,7 +539,7 @@ static CUresult wait_joins(struct stream *stream, const struct capture_point *p)
     struct captured_stream *cs = join(c, stream);
     if (!cs || !place_add(&cs->place, p->place.nodes, p->place.data, p->place.count)) {
         if (cs)
-            captured_free(detach(stream));
+            captured_free(detach(cs));
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     return CUDA_SUCCESS;
@@ -609,16 +612,14 @@ CUresult capture_update(struct stream *stream, struct node *const *nodes, const 
 
 /* A capture ends with the stream that it began in. A forked stream may go; what it was given must be joined at the end.
  */
-static void stream_gone(struct stream *stream)
+static void stream_gone(struct captured_stream *cs)
 {
-    if (!stream->captured)
-        return;
-    struct capture *c = stream->captured->capture;
-    if (c->origin == stream) {
+    struct capture *c = cs->capture;
+    if (c->origin == cs->stream) {
         finish(c, NULL);
         return;
     }
-    struct captured_stream *cs = detach(stream);
+    detach(cs);
     cs->next = c->gone;
     c->gone = cs;
 }
@@ -628,16 +629,17 @@ void capture_stream_gone(struct stream *stream)
     if (!capture_any())
         return;
     graph_lock();
-    stream_gone(stream);
+    if (stream->captured)
+        stream_gone(stream->captured);
     graph_unlock();
 }
 
-static struct stream *captured_in(const struct context *context)
+static struct captured_stream *captured_in(const struct context *context)
 {
     for (const struct capture *c = captures; c; c = c->next)
-        for (const struct captured_stream *cs = c->streams; cs; cs = cs->next)
+        for (struct captured_stream *cs = c->streams; cs; cs = cs->next)
             if (cs->stream->context == context)
-                return cs->stream;
+                return cs;
     return NULL;
 }
 
@@ -646,9 +648,9 @@ void capture_context_gone(struct context *context)
     if (!capture_any())
         return;
     graph_lock();
-    for (struct stream *s; (s = captured_in(context)) != NULL;) {
-        s->captured->capture->invalid = true;
-        stream_gone(s);
+    for (struct captured_stream *cs; (cs = captured_in(context)) != NULL;) {
+        cs->capture->invalid = true;
+        stream_gone(cs);
     }
     graph_unlock();
 }

@@ -27,7 +27,7 @@ const struct work_kind *work_kind(CUgraphNodeType type)
         &work_kernel,     &work_memcpy,       &work_memset, &work_host, &work_child,       &work_empty,
         &work_event_wait, &work_event_record, &work_alloc,  &work_free, &work_conditional, &work_memop,
     };
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    for (size_t i = 0; i < sizeof kinds / sizeof(struct work_kind *); i++)
         if (kinds[i]->type == type)
             return kinds[i];
     return NULL;
@@ -395,7 +395,7 @@ CUresult graph_order(const struct graph *graph, struct node ***order, struct nod
     while (ready_count) {
         size_t at = choose(ready_count, &seed);
         struct node *n = ready[at];
-        memmove(ready + at, ready + at + 1, (--ready_count - at) * sizeof *ready);
+        memmove(ready + at, ready + at + 1, (--ready_count - at) * sizeof(struct node *));
         done[done_count++] = n;
         for (size_t i = 0; i < n->out.count; i++) {
             struct node *next = n->out.at[i].node;

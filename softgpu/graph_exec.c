@@ -307,6 +307,8 @@ static CUresult check_update(struct graph *old, struct graph *new, CUgraphExecUp
 {
     CUresult result = pair_graphs(old, new, info);
     for (struct node *n = new->first; n &&result == CUDA_SUCCESS; n = n->next) {
+        if (!n->pair)
+            return failure(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, n, NULL);
         const struct work *from = &n->pair->work, *to = &n->work;
         if (from->kind != to->kind || from->body_count != to->body_count)
             return failure(info,

@@ -24,7 +24,7 @@ static CUresult child_set(struct work *work, CUgraphNodeParams *params, struct g
     if (graph_contains(child, 1 << CU_GRAPH_NODE_TYPE_CONDITIONAL) ||
         (!move && graph_contains(child, GRAPH_MEMORY_NODES)) || (move && (child->owned || child == graph)))
         return CUDA_ERROR_INVALID_VALUE;
-    struct graph **bodies = malloc(sizeof *bodies);
+    struct graph **bodies = malloc(sizeof(struct graph *));
     if (!bodies)
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = CUDA_SUCCESS;
@@ -49,7 +49,7 @@ static CUresult child_set(struct work *work, CUgraphNodeParams *params, struct g
 
 static CUresult bodies_copy(struct work *to, const struct work *from, bool visible)
 {
-    to->bodies = calloc(from->body_count, sizeof *to->bodies);
+    to->bodies = calloc(from->body_count, sizeof(struct graph *));
     if (!to->bodies)
         return CUDA_ERROR_OUT_OF_MEMORY;
     for (size_t i = 0; i < from->body_count; i++) {
@@ -197,7 +197,7 @@ static bool size_ok(const CUDA_CONDITIONAL_NODE_PARAMS *p)
 
 static struct graph **new_bodies(size_t count)
 {
-    struct graph **bodies = calloc(count, sizeof *bodies);
+    struct graph **bodies = calloc(count, sizeof(struct graph *));
     for (size_t i = 0; bodies && i < count; i++) {
         if (!(bodies[i] = graph_new(true))) {
             free_bodies(bodies, i);

@@ -48,7 +48,7 @@ static CUresult find_function(const CUDA_KERNEL_NODE_PARAMS_v3 *p, struct functi
     CUresult result = work_context(p->func ? NULL : p->ctx, &c);
     if (result != CUDA_SUCCESS)
         return result;
-    if (handle_of(p->func) == HANDLE_FUNCTION)
+    if (p->func && handle_of(p->func) == HANDLE_FUNCTION)
         c = ((struct function *)p->func)->module->context;
     result = function_from(handle_of_kernel(p), c, out);
     return result == CUDA_ERROR_INVALID_HANDLE ? CUDA_ERROR_INVALID_VALUE : result;
@@ -197,7 +197,7 @@ static void print(const struct work *work, void *file)
     const char *name = "library routine";
     if (work->kernel->routine)
         name = operator_name(work->kernel->routine);
-    else if (handle_of(p->func) == HANDLE_FUNCTION)
+    else if (p->func && handle_of(p->func) == HANDLE_FUNCTION)
         name = ((const struct function *)p->func)->entry->name;
     fprintf(file, "%s\\n<<<(%u,%u,%u),(%u,%u,%u),%u>>>", name, p->gridDimX, p->gridDimY, p->gridDimZ, p->blockDimX,
             p->blockDimY, p->blockDimZ, p->sharedMemBytes);

@@ -364,7 +364,7 @@ CUresult launch_make(struct function *f, const struct launch *launch, struct op 
 
 CUresult launch_submit(struct context *context, struct function *f, struct stream *stream, const struct launch *launch)
 {
-    struct op *op;
+    struct op *op = NULL;
     if (stream->context != f->module->context)
         return CUDA_ERROR_INVALID_HANDLE;
     CUresult result = launch_make(f, launch, &op);

@@ -175,18 +175,21 @@ static uint64_t number_of(const void *host)
 }
 
 /* Whoever still maps the file must not see what the page is used for next. */
-static void out_of_file(void *page)
+static bool out_of_file(void *page)
 {
-    mmap(page, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    if (mmap(page, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+             0) == MAP_FAILED)
+        return false;
     physical_file[number_of(page)] = 0;
+    return true;
 }
 
 void pages_give(uint64_t count, void *const *pages)
 {
     for (uint64_t i = 0; i < count; i++) {
         uint64_t page = number_of(pages[i]);
-        if (physical_file[page])
-            out_of_file(pages[i]);
+        if (physical_file[page] && !out_of_file(pages[i]))
+            continue; /* never given out again */
         physical_used[page] = 0;
         physical_free[page / physical_count]++;
     }

@@ -10,8 +10,8 @@
 char *name_short(const char *mangled);
 /* With parameters: "void ns::kernel<float, 4>(float*, int)". */
 char *name_full(const char *mangled);
-/* The words, one after the other, as a shell takes them: quoted where a character would mean something to it. `words` ends
- * with an empty one. */
+/* The words, one after the other, as a shell takes them: quoted where a character would mean something to it. `words`
+ * ends with an empty one. */
 char *name_shell(const char *words);
 /* Is `file` (as in debug information) the program's own source? Not a header of CUDA's or of the compiler, not a stub
  * that nvcc writes for launches. */

@@ -243,13 +243,13 @@ static CUresult failure(CUgraphExecUpdateResultInfo *info, CUgraphExecUpdateResu
     return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
 }
 
-static bool pair(struct node *old, struct node *new)
+static bool pair(struct node *old, struct node *update)
 {
-    if (!old->pair && !new->pair) {
-        old->pair = new;
-        new->pair = old;
+    if (!old->pair && !update->pair) {
+        old->pair = update;
+        update->pair = old;
     }
-    return old->pair == new &&new->pair == old;
+    return old->pair == update && update->pair == old;
 }
 
 /* Nodes nothing depends on, in order of insertion: where pairing starts. */
@@ -265,14 +265,14 @@ static struct node *next_exit(struct node *n)
 static CUresult pair_dependencies(struct node **queue, size_t count, CUgraphExecUpdateResultInfo *info)
 {
     for (size_t i = 0; i < count; i++) {
-        struct node *new = queue[i], *old = new->pair;
-        if (old->in.count != new->in.count)
-            return failure(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, new, NULL);
-        for (size_t k = 0; k < new->in.count; k++) {
-            struct node *from = new->in.at[k].node;
+        struct node *update = queue[i], *old = update->pair;
+        if (old->in.count != update->in.count)
+            return failure(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, update, NULL);
+        for (size_t k = 0; k < update->in.count; k++) {
+            struct node *from = update->in.at[k].node;
             bool fresh = !from->pair;
             if (!pair(old->in.at[k].node, from))
-                return failure(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, new, from);
+                return failure(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, update, from);
             if (fresh)
                 queue[count++] = from;
         }
@@ -280,33 +280,34 @@ static CUresult pair_dependencies(struct node **queue, size_t count, CUgraphExec
     return CUDA_SUCCESS;
 }
 
-static CUresult pair_graphs(struct graph *old, struct graph *new, CUgraphExecUpdateResultInfo *info)
+static CUresult pair_graphs(struct graph *old, struct graph *update, CUgraphExecUpdateResultInfo *info)
 {
     size_t count = 0;
-    struct node **queue = calloc(new->count + 1, sizeof(struct node *));
+    struct node **queue = calloc(update->count + 1, sizeof(struct node *));
     if (!queue)
         return CUDA_ERROR_OUT_OF_MEMORY;
     for (struct node *n = old->first; n; n = n->next)
         n->pair = NULL;
-    for (struct node *n = new->first; n; n = n->next)
+    for (struct node *n = update->first; n; n = n->next)
         n->pair = NULL;
-    struct node *a = next_exit(old->first), *b = next_exit(new->first);
+    struct node *a = next_exit(old->first), *b = next_exit(update->first);
     for (; a && b; a = next_exit(a->next), b = next_exit(b->next)) {
         pair(a, b);
         queue[count++] = b;
     }
-    CUresult result = old->count != new->count ? failure(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, NULL, NULL)
-                      : a || b                 ? failure(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, b, NULL)
-                                               : pair_dependencies(queue, count, info);
+    CUresult result = old->count != update->count
+                          ? failure(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, NULL, NULL)
+                      : a || b ? failure(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, b, NULL)
+                               : pair_dependencies(queue, count, info);
     free(queue);
     return result;
 }
 
 /* Whether each node may become its pair; child graphs and bodies are paired on the way. */
-static CUresult check_update(struct graph *old, struct graph *new, CUgraphExecUpdateResultInfo *info)
+static CUresult check_update(struct graph *old, struct graph *update, CUgraphExecUpdateResultInfo *info)
 {
-    CUresult result = pair_graphs(old, new, info);
-    for (struct node *n = new->first; n &&result == CUDA_SUCCESS; n = n->next) {
+    CUresult result = pair_graphs(old, update, info);
+    for (struct node *n = update->first; n && result == CUDA_SUCCESS; n = n->next) {
         if (!n->pair)
             return failure(info, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, n, NULL);
         const struct work *from = &n->pair->work, *to = &n->work;
@@ -340,10 +341,10 @@ static size_t count_all(const struct graph *graph)
     return count;
 }
 
-static CUresult collect(const struct graph *new, struct update *u)
+static CUresult collect(const struct graph *update, struct update *u)
 {
     CUresult result = CUDA_SUCCESS;
-    for (const struct node *n = new->first; n &&result == CUDA_SUCCESS; n = n->next) {
+    for (const struct node *n = update->first; n && result == CUDA_SUCCESS; n = n->next) {
         u->nodes[u->count] = n->pair;
         /* Those that hold graphs stay; their graphs' nodes change. */
         if (!n->work.body_count)
@@ -370,14 +371,14 @@ static void apply(struct update *u)
     }
 }
 
-static CUresult update_graph(struct graph *old, struct graph *new, CUgraphExecUpdateResultInfo *info)
+static CUresult update_graph(struct graph *old, struct graph *update, CUgraphExecUpdateResultInfo *info)
 {
-    CUresult result = check_update(old, new, info);
+    CUresult result = check_update(old, update, info);
     if (result != CUDA_SUCCESS)
         return result;
-    size_t count = count_all(new);
+    size_t count = count_all(update);
     struct update u = {calloc(count + 1, sizeof *u.works), calloc(count + 1, sizeof(struct node *)), 0};
-    result = u.works && u.nodes ? collect(new, &u) : CUDA_ERROR_OUT_OF_MEMORY;
+    result = u.works && u.nodes ? collect(update, &u) : CUDA_ERROR_OUT_OF_MEMORY;
     if (result == CUDA_SUCCESS)
         apply(&u);
     else

@@ -29,11 +29,15 @@ cat >"$scratch/noticing" <<'END'
 #!/bin/bash
 [ -z "${LD_PRELOAD:-}" ] && echo bare || echo watched
 END
+cat >"$scratch/timing" <<'END'
+#!/bin/bash
+[ -z "${LD_PRELOAD:-}" ] && echo "Time: 0.003 (s)" || echo "Time: 0.006 (s)"
+END
 cat >"$scratch/slow" <<'END'
 #!/bin/bash
 sleep 30
 END
-chmod +x "$scratch/idle" "$scratch/broken" "$scratch/noticing" "$scratch/slow"
+chmod +x "$scratch/idle" "$scratch/broken" "$scratch/noticing" "$scratch/timing" "$scratch/slow"
 printf '%s\t./idle\n%s\t./broken\n%s\t./noticing\n%s\t./idle\tnever printed\n' "$scratch" "$scratch" "$scratch" "$scratch" >"$list"
 smoke "$list"
 equal "programs that fail: exit code" 1 $?
@@ -42,6 +46,9 @@ equal "its own check decides" "check fails same" "$(row idle | tail -n 1 | cut -
 check "an exit code is shown" grep -Eq '^broken +exit 3' "$scratch/table"
 equal "other output under the tool is seen" output "$(row noticing | cut -d' ' -f3)"
 check "totals" grep -q '^4 programs: 2 pass, 0 of them fail when kernels do nothing, 3 the same under the tool' "$scratch/table"
+printf '%s\t./timing\n' "$scratch" >"$list"
+smoke "$list"
+equal "another time is no other output" same "$(row timing | cut -d' ' -f3)"
 printf '%s\t./slow\n' "$scratch" >"$list"
 smoke --timeout 1 "$list"
 check "a program that does not end" grep -Eq '^slow +timeout' "$scratch/table"

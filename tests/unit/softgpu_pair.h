@@ -6,7 +6,8 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "tests/unit/softgpu_gate.h"
+#include "tests/unit/gate.h"
+#include "tests/unit/softgpu_test.h"
 
 enum { MIB = 1 << 20 };
 

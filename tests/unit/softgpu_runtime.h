@@ -23,6 +23,8 @@
 #define CUDA_ENABLE_DEPRECATED 1
 #include <cuda_runtime_api.h>
 
+#include "tests/unit/gate.h"
+
 #define ok(call)           assert_int_equal((call), cudaSuccess)
 #define fails(error, call) assert_int_equal((call), (error))
 #define LENGTH(array)      (sizeof(array) / sizeof *(array))
@@ -38,38 +40,6 @@
     } while (0)
 
 /* ---- order in streams ------------------------------------------------------------------------------------------- */
-
-/* An operation that stays in its stream until the gate opens: cudaLaunchHostFunc(stream, wait_at, &gate). */
-struct gate {
-    atomic_bool open, reached;
-};
-
-static inline void sleep_ms(long ms)
-{
-    struct timespec t = {ms / 1000, ms % 1000 * 1000000};
-    nanosleep(&t, NULL);
-}
-
-static inline void wait_at(void *data)
-{
-    struct gate *g = data;
-    atomic_store(&g->reached, true);
-    while (!atomic_load(&g->open))
-        sleep_ms(1);
-}
-
-static inline void set_flag(void *data)
-{
-    atomic_store((atomic_bool *)data, true);
-}
-
-/* Whether the flag is set within two seconds. */
-static inline bool soon(atomic_bool *flag)
-{
-    for (int i = 0; i < 2000 && !atomic_load(flag); i++)
-        sleep_ms(1);
-    return atomic_load(flag);
-}
 
 #ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
 enum { OWN_STREAM = true };

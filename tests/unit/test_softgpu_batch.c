@@ -1,5 +1,6 @@
 /* Batches of copies: every form, order in the stream, ephemeral sources, what is refused and which copy was wrong. */
-#include "tests/unit/softgpu_gate.h"
+#include "tests/unit/gate.h"
+#include "tests/unit/softgpu_test.h"
 
 /* The forms as one: the first version tells which copy failed, the second does not. */
 typedef CUresult first(CUdeviceptr *, CUdeviceptr *, size_t *, size_t, CUmemcpyAttributes *, size_t *, size_t, size_t *,

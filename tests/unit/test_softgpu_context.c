@@ -1,7 +1,8 @@
 /* Contexts: their stack and its older names, settings, events over whole contexts; what is told about the device. */
 #include <pthread.h>
 
-#include "tests/unit/softgpu_gate.h"
+#include "tests/unit/gate.h"
+#include "tests/unit/softgpu_test.h"
 
 #include <cudaProfiler.h>
 

@@ -2,7 +2,8 @@
  * it refuses. The forms are rows of a table. */
 #include <pthread.h>
 
-#include "tests/unit/softgpu_gate.h"
+#include "tests/unit/gate.h"
+#include "tests/unit/softgpu_test.h"
 
 enum { BYTES = 64, PITCH = 96, ROWS = 4, SPACE = PITCH * ROWS };
 enum end { HOST, DEVICE, ARRAY, FILL };

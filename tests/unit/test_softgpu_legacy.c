@@ -2,7 +2,8 @@
  * driver's log. */
 #include <pthread.h>
 
-#include "tests/unit/softgpu_gate.h"
+#include "tests/unit/gate.h"
+#include "tests/unit/softgpu_test.h"
 
 static const char PTX[] =
     ".version 7.0\n.target sm_75\n.address_size 64\n"

@@ -1,5 +1,6 @@
 /* Managed memory: advice, prefetching, discarding, and what is told about ranges; stream-ordered attachment. */
-#include "tests/unit/softgpu_gate.h"
+#include "tests/unit/gate.h"
+#include "tests/unit/softgpu_test.h"
 
 enum { PAGE = 4096, PAGES = 8 };
 

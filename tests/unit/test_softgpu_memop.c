@@ -1,7 +1,8 @@
 /* Stream memory operations of softgpu: every form and condition, who may bring the value, what is refused. */
 #include <sys/wait.h>
 
-#include "tests/unit/softgpu_gate.h"
+#include "tests/unit/gate.h"
+#include "tests/unit/softgpu_test.h"
 
 static const char PTX[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
                           ".visible .entry put(.param .u64 p, .param .u32 v) {\n"

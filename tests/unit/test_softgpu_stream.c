@@ -2,7 +2,8 @@
 #include <pthread.h>
 #include <sys/wait.h>
 
-#include "tests/unit/softgpu_gate.h"
+#include "tests/unit/gate.h"
+#include "tests/unit/softgpu_test.h"
 
 static void test_stream_keeps_order(void **state)
 {

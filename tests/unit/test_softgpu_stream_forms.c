@@ -2,7 +2,8 @@
  * rarer forms, older names of registering and linking. */
 #include <pthread.h>
 
-#include "tests/unit/softgpu_gate.h"
+#include "tests/unit/gate.h"
+#include "tests/unit/softgpu_test.h"
 
 enum { MIB = 1 << 20 };
 

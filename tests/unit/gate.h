@@ -1,13 +1,14 @@
-/* softgpu_gate.h - work that stays in a stream until a test lets it go, and flags that show what has run. */
-#ifndef TESTS_UNIT_SOFTGPU_GATE_H
-#define TESTS_UNIT_SOFTGPU_GATE_H
+/* gate.h - work that stays in a stream until a test lets it go, and flags that show what has run. */
+#ifndef TESTS_UNIT_GATE_H
+#define TESTS_UNIT_GATE_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <time.h>
 
-#include "tests/unit/softgpu_test.h"
-
-/* An operation that stays in its stream until the gate opens: cuLaunchHostFunc(stream, wait_at, &gate). */
+/* An operation that stays in its stream until the gate opens: cuLaunchHostFunc(stream, wait_at, &gate), or
+ * cudaLaunchHostFunc(). */
 struct gate {
     atomic_bool open, reached;
 };

@@ -415,67 +415,42 @@ CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode 
     return set_in_exec(hGraphExec, hNode, &params);
 }
 
-/* ---- records of events ----------------------------------------------------------------------------------------------
+/* ---- records of events, waits for them ------------------------------------------------------------------------------
  */
 
-CUresult cuGraphAddEventRecordNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                                   size_t numDependencies, CUevent event)
-{
-    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD, .eventRecord = {event}};
-    return add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &params);
-}
+#define EVENT_NODE(kind, node_type, member)                                                                            \
+    static CUgraphNodeParams member##_params(CUevent event)                                                            \
+    {                                                                                                                  \
+        return (CUgraphNodeParams){.type = node_type, .member = {event}};                                              \
+    }                                                                                                                  \
+    CUresult cuGraphAdd##kind##Node(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,         \
+                                    size_t numDependencies, CUevent event)                                             \
+    {                                                                                                                  \
+        CUgraphNodeParams params = member##_params(event);                                                             \
+        return add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &params);                                 \
+    }                                                                                                                  \
+    CUresult cuGraph##kind##NodeGetEvent(CUgraphNode hNode, CUevent *event_out)                                        \
+    {                                                                                                                  \
+        CUgraphNodeParams params = {0};                                                                                \
+        CUresult result = event_out ? get(hNode, node_type, &params) : CUDA_ERROR_INVALID_VALUE;                       \
+        if (result == CUDA_SUCCESS)                                                                                    \
+            *event_out = params.member.event;                                                                          \
+        return result;                                                                                                 \
+    }                                                                                                                  \
+    CUresult cuGraph##kind##NodeSetEvent(CUgraphNode hNode, CUevent event)                                             \
+    {                                                                                                                  \
+        CUgraphNodeParams params = member##_params(event);                                                             \
+        return set(hNode, &params);                                                                                    \
+    }                                                                                                                  \
+    CUresult cuGraphExec##kind##NodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event)                 \
+    {                                                                                                                  \
+        CUgraphNodeParams params = member##_params(event);                                                             \
+        return set_in_exec(hGraphExec, hNode, &params);                                                                \
+    }
 
-CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode hNode, CUevent *event_out)
-{
-    CUgraphNodeParams params = {0};
-    CUresult result = event_out ? get(hNode, CU_GRAPH_NODE_TYPE_EVENT_RECORD, &params) : CUDA_ERROR_INVALID_VALUE;
-    if (result == CUDA_SUCCESS)
-        *event_out = params.eventRecord.event;
-    return result;
-}
-
-CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent event)
-{
-    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD, .eventRecord = {event}};
-    return set(hNode, &params);
-}
-
-CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event)
-{
-    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD, .eventRecord = {event}};
-    return set_in_exec(hGraphExec, hNode, &params);
-}
-
-/* ---- waits for events -----------------------------------------------------------------------------------------------
- */
-
-CUresult cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                                 size_t numDependencies, CUevent event)
-{
-    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_WAIT_EVENT, .eventWait = {event}};
-    return add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &params);
-}
-
-CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode hNode, CUevent *event_out)
-{
-    CUgraphNodeParams params = {0};
-    CUresult result = event_out ? get(hNode, CU_GRAPH_NODE_TYPE_WAIT_EVENT, &params) : CUDA_ERROR_INVALID_VALUE;
-    if (result == CUDA_SUCCESS)
-        *event_out = params.eventWait.event;
-    return result;
-}
-
-CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event)
-{
-    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_WAIT_EVENT, .eventWait = {event}};
-    return set(hNode, &params);
-}
-
-CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event)
-{
-    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_WAIT_EVENT, .eventWait = {event}};
-    return set_in_exec(hGraphExec, hNode, &params);
-}
+EVENT_NODE(EventRecord, CU_GRAPH_NODE_TYPE_EVENT_RECORD, eventRecord)
+EVENT_NODE(EventWait, CU_GRAPH_NODE_TYPE_WAIT_EVENT, eventWait)
+#undef EVENT_NODE
 
 /* ---- memory ----------------------------------------------------------------------------------------------------- */
 

@@ -214,6 +214,8 @@ struct ast {
     uint32_t shared_count, shared_capacity;
 };
 
+enum { PTX_MAX_FILES = 1 << 16 }; /* of a module: numbers of .file */
+
 /* parse.c */
 void parse_module(struct reader *reader, struct ast *ast);
 
@@ -229,6 +231,9 @@ struct symbol *symbols_each(const struct ast *ast,
                             struct symbol_iterator *it); /* NULL at the end; zero-initialise `it` */
 /* As symbols_find, and %r12 finds the range %r<n> with *index 12. */
 struct symbol *symbols_find_register(const struct ast *ast, uint32_t scope, const struct name *name, uint32_t *index);
+
+/* symbols.c: what two declarations of a function differ in: the second has "other parameters"; NULL: in nothing. */
+const char *function_disagreement(const struct function *a, const struct function *b);
 
 /* resolve.c: numbers registers, variables and shared variables, lays out parameters and locals, binds initialisers. */
 void resolve_module(struct ast *ast);

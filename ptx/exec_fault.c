@@ -99,9 +99,9 @@ void fault_report(struct worker *w, struct block *b, struct thread *t, const str
     }
     f->count = f->threads = 1;
     uint64_t order = b->linear * l->block_threads + t->index;
-    pthread_mutex_lock(&l->lock);
     if (f->kind == PTX_FAULT_OUT_OF_BOUNDS && f->space == PTX_SPACE_GLOBAL && !f->has_range)
-        nearest_range(l, f);
+        nearest_range(l, f); /* takes the lock itself */
+    pthread_mutex_lock(&l->lock);
     struct fault_table *table = l->faults;
     struct fault_entry *e = NULL;
     for (uint32_t i = 0; i < table->count && !e; i++)

@@ -265,7 +265,7 @@ static uint32_t choose(const struct work_list *list, uint32_t first, uint64_t *r
     for (uint32_t i = first; i < list->count && i - first < 4 * AT_HAND && count < AT_HAND; i++)
         if (ready(list, i))
             found[count++] = i;
-    return found[random_next(random) % count]; /* `first` is ready at least */
+    return count ? found[random_next(random) % count] : first;
 }
 
 /* In reverse, so that the next one is the last of the list: what a grid puts behind itself runs before what its

@@ -420,7 +420,7 @@ static struct parameter_buffer *new_buffer(struct launch *l, uint64_t bytes)
         return NULL;
     if (g->buffer_count == g->buffer_capacity) {
         uint32_t want = g->buffer_capacity ? g->buffer_capacity * 2 : 8;
-        struct parameter_buffer **fresh = realloc((void *)g->buffers, want * sizeof *fresh);
+        struct parameter_buffer **fresh = realloc((void *)g->buffers, want * sizeof(void *));
         if (!fresh)
             return NULL;
         g->buffers = fresh;
@@ -552,12 +552,13 @@ static enum runtime_error submit_own(struct call *c, const char *name, const uin
 {
     struct work work = {.own = true, .grid = {1, 1, 1}, .block = {128, 1, 1}, .at = call_access(c)};
     work.kernel = grids_own_kernel(c->l, name);
-    work.params = malloc(count * sizeof *params);
+    const size_t bytes = count * sizeof *params;
+    work.params = malloc(bytes);
     if (!work.kernel || !work.params) {
         free(work.params);
         return RUNTIME_MEMORY;
     }
-    memcpy(work.params, params, count * sizeof *params);
+    memcpy(work.params, params, bytes);
     return grids_add(c->w, c->b, c->t, stream, &work);
 }
 

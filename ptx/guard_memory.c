@@ -108,7 +108,9 @@ void guard_put_back(struct guard *g)
         memcpy(g->pages[i].host, g->pages[i].copy, g->pages[i].bytes);
     for (uint32_t i = 0; g->ranges && i < g->range_total; i++) {
         const struct guard_range *r = &g->ranges[i];
-        const size_t size = r->range ? (size_t)((r->range->bytes + 7) / 8) : 0;
+        if (!r->range)
+            continue;
+        const size_t size = (size_t)((r->range->bytes + 7) / 8);
         if (r->old_written)
             memcpy(r->range->written, r->old_written, size);
         if (r->old_read)

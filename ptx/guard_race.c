@@ -174,7 +174,7 @@ bool guard_row(struct guard *g, const struct lanes *L, struct guard_range *r, ui
                 return false;
         } else if (write) {
             *w = now;
-        } else {
+        } else if (read) { /* always, for a read */
             *read = now;
         }
     }
@@ -274,8 +274,8 @@ bool guard_shared_row(struct guard *g, const struct lanes *L, uint32_t offset, u
         return shared_row_closely(g, L, offset, lane, lanes, bytes, write);
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t mine = me + (i >> shift), other = (r[i] ^ mine) & WHO;
-        const uint32_t together = (other < WARP) | ((r[i] & WHO) == warp) ? now | warp : now | WHO_SEVERAL;
-        r[i] = (r[i] < barrier) | (other == 0) ? mine : together;
+        const uint32_t together = ((other < WARP) | ((r[i] & WHO) == warp)) ? now | warp : now | WHO_SEVERAL;
+        r[i] = ((r[i] < barrier) | (other == 0)) ? mine : together;
     }
     return true;
 }
@@ -301,7 +301,7 @@ static inline __attribute__((always_inline)) bool quick_row(struct guard *g, uin
         if (write)
             w[i] = me;
         else
-            r[i] = (r[i] < barrier) | (other == 0) ? me : together;
+            r[i] = ((r[i] < barrier) | (other == 0)) ? me : together;
     }
     return true;
 }

@@ -53,7 +53,7 @@ static uint64_t digest_of(const struct lanes *L)
 
 bool guard_waits(struct block *b)
 {
-    uint64_t first[MAX_BLOCK_THREADS / WARP];
+    uint64_t first[MAX_BLOCK_THREADS / WARP] = {0};
     for (uint32_t w = 0; w < b->warp_count; w++)
         first[w] = digest_of(&b->lanes[w]);
     for (int round = 0; round < ROUNDS; round++) {

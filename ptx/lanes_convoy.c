@@ -302,7 +302,7 @@ static bool pure(struct block *b, const struct insn *in)
     struct convoy *v = b->convoy;
     const uint32_t sources = row_sources[in->op], units[3] = {in->a, in->b, in->c};
     bool all_one = true, vector = false, word_steps = true;
-    for (uint32_t i = 0; i < sources; i++) {
+    for (uint32_t i = 0; i < sources && i < 3; i++) {
         all_one &= is_one(v, units[i]);
         vector |= is_vector(v, units[i]);
         word_steps &= is_vector(v, units[i]) || v->shared.lc->unit_class[units[i]] != CLASS_BIT;

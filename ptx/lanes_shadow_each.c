@@ -78,7 +78,7 @@ void lane_number_each(struct lanes *L, const struct insn *in, uint32_t lane)
     const uint32_t units[3] = {in->a, in->b, in->c}, slots[3] = {original->a, original->b, original->c};
     struct thread *t = &L->block->threads[L->first + lane];
     t->code = L->code;
-    for (unsigned i = 0; i < lane_number_sources[original->op]; i++) {
+    for (unsigned i = 0; i < 3 && i < lane_number_sources[original->op]; i++) {
         n->R[slots[i]].u64 = lane_value(L, units[i], lane);
         lane_number_get(n, units[i], lane, &n->S[slots[i]], &n->P[slots[i]]);
     }

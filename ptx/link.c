@@ -1,17 +1,19 @@
 /* link.c - several PTX modules as one, by their text: what a device linker does with machine code.
  *
  * First each module's statements at file scope are read (scan_module), then every name that is not a module's own gets
- * the one definition that counts, then the texts are written one behind the other: own names that another module has,
- * too, with a suffix, surplus weak definitions as declarations, numbers of source files shifted. */
+ * the one definition that counts, with which all that the modules say of the name has to agree; then the texts are
+ * written one behind the other: own names that another module has, too, with a suffix, surplus weak definitions as
+ * declarations, numbers of source files shifted. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "common/buf.h"
 #include "common/map.h"
-#include "ptx/opsptx.h"
+#include "ptx/ast.h"
+#include "ptx/link_agree.h"
 
-enum { FILES_PER_MODULE = 256 }; /* the reader takes file numbers up to 65535 */
+enum { MAX_MODULES = 255 };
 
 enum token_kind { TOKEN_END, TOKEN_SPACE, TOKEN_NAME, TOKEN_DIRECTIVE, TOKEN_NUMBER, TOKEN_STRING, TOKEN_OTHER };
 struct token {
@@ -37,7 +39,8 @@ struct module {
     struct entity *entities;
     uint32_t count, capacity;
     struct map index; /* hash of a name -> number of its entity in this module that matters most, + 1 */
-    unsigned version[2], target;
+    struct link_tree *tree;
+    uint32_t file_shift; /* added to its numbers of source files: room for those of the modules before it */
 };
 /* A name that several modules may know. */
 struct global {
@@ -45,6 +48,8 @@ struct global {
     uint32_t modules;      /* that have the name at file scope */
     uint32_t last;         /* module + 1, of these */
     enum what what;
+    const struct symbol *first; /* what module `first_in`, the first that shares the name, says of it */
+    uint32_t first_in;
 };
 struct link {
     struct module *modules;
@@ -170,14 +175,40 @@ static void keep(struct link *l, struct module *m, const struct entity *e)
         no_memory(l);
 }
 
-static void read_header(struct module *m, struct token directive, const char *rest)
+static bool is_header(struct token t)
 {
-    while (*rest == ' ' || *rest == '\t')
-        rest++;
-    if (is(directive, ".version") && sscanf(rest, "%u.%u", &m->version[0], &m->version[1]) != 2)
-        m->version[0] = m->version[1] = 0;
-    if (is(directive, ".target") && sscanf(rest, "sm_%u", &m->target) != 1)
-        m->target = 0;
+    return t.kind == TOKEN_DIRECTIVE && (is(t, ".version") || is(t, ".target") || is(t, ".address_size"));
+}
+
+static struct token next_word(const char **text)
+{
+    struct token t = next_token(text);
+    while (t.kind == TOKEN_SPACE)
+        t = next_token(text);
+    return t;
+}
+
+/* Where a directive ends that no semicolon ends; `rest` is what follows its first word. */
+static const char *directive_end(struct token directive, const char *rest)
+{
+    const char *end = rest, *p = rest;
+    struct token t = next_word(&p);
+    if (is(directive, ".version") || is(directive, ".address_size")) {
+        char *number_end;
+        (void)strtod(t.at, &number_end); /* 7.0 is several tokens here */
+        end = number_end > p ? number_end : p;
+        while (name_char(*end))
+            end++;
+        return end;
+    }
+    if (is(directive, ".file")) /* number "name" [, time stamp [, size]] */
+        (void)next_word(&p);
+    end = p;
+    while (is(next_word(&p), ",")) {
+        (void)next_word(&p);
+        end = p;
+    }
+    return end;
 }
 
 struct scan {
@@ -232,8 +263,11 @@ static void scan_module(struct link *l, struct module *m)
         if (!s.e.start)
             s.e.start = t.at;
         if (s.braces == 0 && s.parentheses == 0) {
-            if (t.kind == TOKEN_DIRECTIVE && (is(t, ".version") || is(t, ".target")))
-                read_header(m, t, text);
+            if (is_header(t) || is(t, ".file")) {
+                text = directive_end(t, text);
+                s = (struct scan){0};
+                continue;
+            }
             take_word(&s, t);
             s.unsized = s.unsized || (is(t, "]") && last && *last == '[');
         }
@@ -245,12 +279,6 @@ static void scan_module(struct link *l, struct module *m)
         if (s.e.what >= WHAT_FUNCTION && is(t, ")") && s.parentheses == 0 && s.braces == 0)
             s.e.head_end = t.at + 1;
         last = t.at;
-        bool header = t.kind == TOKEN_DIRECTIVE && (is(t, ".version") || is(t, ".target") || is(t, ".address_size"));
-        if (header) {
-            text += strcspn(text, "\n");
-            s = (struct scan){0};
-            continue;
-        }
         if (s.braces > 0 || s.parentheses > 0 || !(is(t, ";") || body_ends))
             continue;
         s.e.end = t.at + 1;
@@ -268,7 +296,7 @@ static void scan_module(struct link *l, struct module *m)
 static struct global *global_of(struct link *l, struct token name)
 {
     uint64_t at;
-    if (map_get(&l->names, hash(name), &at))
+    if (l->globals && map_get(&l->names, hash(name), &at))
         return &l->globals[at];
     if (l->global_count == l->global_capacity) {
         uint32_t want = l->global_capacity ? l->global_capacity * 2 : 64;
@@ -290,6 +318,23 @@ static struct global *global_of(struct link *l, struct token name)
 
 static const char *const what_names[] = {"", "a variable", "a function", "a kernel"};
 
+/* As nvlink's "Prototype doesn't match" and its kind. */
+static void check_agreement(struct link *l, struct global *g, uint32_t i, const struct entity *e)
+{
+    struct module *m = &l->modules[i];
+    const struct symbol *s = link_tree_find(m->tree, e->name.at, e->name.bytes);
+    const char *other = s && g->first ? link_disagreement(g->first, s) : NULL;
+    if (other) {
+        char words[300];
+        snprintf(words, sizeof words, "%s than in `%.200s`", other, l->modules[g->first_in].name);
+        fail(l, m, e, "symbol `%s` of `%s` has %s", words);
+    }
+    if (s && !g->first) {
+        g->first = s;
+        g->first_in = i;
+    }
+}
+
 static void note_definition(struct link *l, uint32_t i, const struct entity *e)
 {
     const struct module *m = &l->modules[i];
@@ -308,6 +353,7 @@ static void note_definition(struct link *l, uint32_t i, const struct entity *e)
         fail(l, m, e, "symbol `%s` of `%s` is %s", other);
     }
     g->what = e->what;
+    check_agreement(l, g, i, e);
     if (!e->defines || e->linkage == EXTERNAL || e->unsized_shared)
         return;
     if (e->linkage == WEAK) {
@@ -397,17 +443,15 @@ static void write_declaration(struct link *l, struct buf *out, uint32_t i, const
 
 static void write_header(struct link *l, struct buf *out)
 {
-    const struct module *newest = &l->modules[0], *highest = newest;
+    struct ptx_version newest = link_tree_version(l->modules[0].tree);
     for (size_t i = 1; i < l->count; i++) {
-        const struct module *m = &l->modules[i];
-        if (m->version[0] > newest->version[0] ||
-            (m->version[0] == newest->version[0] && m->version[1] > newest->version[1]))
-            newest = m;
-        if (m->target > highest->target)
-            highest = m;
+        struct ptx_version v = link_tree_version(l->modules[i].tree);
+        unsigned target = v.target > newest.target ? v.target : newest.target;
+        if (v.major > newest.major || (v.major == newest.major && v.minor > newest.minor))
+            newest = v;
+        newest.target = target;
     }
-    buf_printf(out, ".version %u.%u\n.target sm_%u\n.address_size 64\n", newest->version[0], newest->version[1],
-               highest->target);
+    buf_printf(out, ".version %u.%u\n.target sm_%u\n.address_size 64\n", newest.major, newest.minor, newest.target);
 }
 
 static void write_module(struct link *l, struct buf *out, uint32_t i)
@@ -424,12 +468,12 @@ static void write_module(struct link *l, struct buf *out, uint32_t i)
             text = m->entities[at].end;
             continue;
         }
-        if (t.kind == TOKEN_DIRECTIVE && (is(t, ".version") || is(t, ".target") || is(t, ".address_size"))) {
-            text += strcspn(text, "\n");
+        if (is_header(t)) {
+            text = directive_end(t, text);
             continue;
         }
         if (shift && t.kind == TOKEN_NUMBER) {
-            buf_printf(out, "%lu", strtoul(t.at, NULL, 10) + (unsigned long)i * FILES_PER_MODULE);
+            buf_printf(out, "%lu", strtoul(t.at, NULL, 0) + m->file_shift);
             shift = false;
             continue;
         }
@@ -442,8 +486,28 @@ static void write_module(struct link *l, struct buf *out, uint32_t i)
 
 /* ---- all of it ---- */
 
+static void read_modules(struct link *l)
+{
+    uint32_t files = 0;
+    for (uint32_t i = 0; i < l->count && l->status == STATUS_OK; i++) {
+        struct module *m = &l->modules[i];
+        l->status = link_tree_read(m->text, m->name, &m->tree, l->diag);
+        if (l->status != STATUS_OK)
+            return;
+        m->file_shift = files;
+        files += link_tree_files(m->tree);
+        if (files > PTX_MAX_FILES) {
+            l->status = STATUS_BAD_INPUT;
+            snprintf(l->diag->where, sizeof l->diag->where, "%s", m->name);
+            snprintf(l->diag->text, sizeof l->diag->text, "more than %d source files in the modules that are linked",
+                     PTX_MAX_FILES);
+        }
+    }
+}
+
 static void link_all(struct link *l, struct buf *out)
 {
+    read_modules(l);
     for (uint32_t i = 0; i < l->count && l->status == STATUS_OK; i++)
         scan_module(l, &l->modules[i]);
     for (uint32_t i = 0; i < l->count; i++)
@@ -467,10 +531,9 @@ enum status ptx_link(const struct ptx_link_input *inputs, size_t count, char **o
     *out = NULL;
     memset(diag, 0, sizeof *diag);
     diag->offset = -1;
-    if (count == 0 || count >= FILES_PER_MODULE) {
+    if (count == 0 || count > MAX_MODULES) {
         snprintf(diag->where, sizeof diag->where, "link");
-        snprintf(diag->text, sizeof diag->text, "%zu modules to be linked: expected 1 to %d", count,
-                 FILES_PER_MODULE - 1);
+        snprintf(diag->text, sizeof diag->text, "%zu modules to be linked: expected 1 to %d", count, MAX_MODULES);
         return STATUS_BAD_INPUT;
     }
     l.modules = calloc(count, sizeof *l.modules);
@@ -483,6 +546,7 @@ enum status ptx_link(const struct ptx_link_input *inputs, size_t count, char **o
     link_all(&l, &text);
     for (size_t i = 0; i < count; i++) {
         free(l.modules[i].entities);
+        link_tree_free(l.modules[i].tree);
         map_free(&l.modules[i].index);
     }
     free(l.modules);

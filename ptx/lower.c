@@ -325,7 +325,7 @@ static uint32_t address_slot(struct lower *l, const struct operand *o, const str
     struct fill f = {.value = s->id, .addend = addend};
     if (s->kind == SYMBOL_FUNCTION) {
         if (!s->function->defined)
-            lower_refuse(l, "it takes the address of a function that is not defined in this module");
+            lower_lacks(l, "it takes the address of a function that is not defined in this module");
         f.kind = FILL_FUNCTION;
         f.value = s->function->index;
         if (s->function->entry)

@@ -95,6 +95,7 @@ struct lower {
 /* ---- messages ---- */
 __attribute__((noreturn)) void lower_refuse(struct lower *l,
                                             const char *why); /* NOT_SUPPORTED, names the whole instruction */
+void lower_lacks(struct lower *l, const char *why); /* the same, and comes back: the rest is read for errors */
 __attribute__((noreturn)) void lower_bad_operand(struct lower *l, uint32_t i, const char *expected);
 
 /* ---- operands: slot numbers ---- */

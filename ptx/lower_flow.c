@@ -191,10 +191,10 @@ void lower_call(struct lower *l)
             if (site.builtin == BUILTIN_NONE) {
                 char why[300];
                 snprintf(why, sizeof why, "function `%.200s` is not defined in this module", f->name->text);
-                lower_refuse(l, why);
+                lower_lacks(l, why);
+            } else if (!is_declared_as_builtin(f, site.builtin)) {
+                lower_lacks(l, "the built-in function has other parameters");
             }
-            if (!is_declared_as_builtin(f, site.builtin))
-                lower_refuse(l, "the built-in function has other parameters");
             l->code->runtime |= site.builtin >= BUILTIN_RUNTIME;
             l->code->heap |= uses_heap(site.builtin);
         } else {

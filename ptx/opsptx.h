@@ -58,8 +58,9 @@ void ptx_module_free(struct ptx_module *module); /* NULL is fine; no launch may 
  * is a module for ptx_module_load(). External declarations find the definitions of other modules; of weak definitions
  * one remains, for all; a module's own names stay its own (with a suffix where another module has the name, too). A
  * symbol that two modules define, one that is used and defined nowhere, or one that is a function here and a variable
- * there is BAD_INPUT: *diag (never NULL) names it and the modules, by their `name`. Functions of CUDA's own libraries
- * may stay undefined: what needs one that the executor lacks is refused as usual. */
+ * there, or declared with other parameters, another size or state space, is BAD_INPUT: *diag (never NULL) names it and
+ * the modules, by their `name`. Functions of CUDA's own libraries may stay undefined: what needs one that the executor
+ * lacks is refused as usual. */
 struct ptx_link_input {
     const char *text; /* NUL-terminated PTX that loads */
     const char *name; /* for messages */

@@ -5,7 +5,7 @@
 #define PUSH(p, type, items, count, capacity)                                                                          \
     ((type *)reader_push((p)->reader, (void **)&(items), &(count), &(capacity), sizeof(type)))
 
-enum { MAX_FILES = 1 << 16, MAX_NESTING = 16 };
+enum { MAX_NESTING = 16 };
 #define MAX_VARIABLE_BYTES (UINT64_C(1) << 46)
 
 __attribute__((noreturn)) void parse_unexpected(struct parser *p, const char *expected)
@@ -446,8 +446,8 @@ void parse_file(struct parser *p)
     lexer_next(&p->lx);
     while (parse_accept(p, ',')) /* time stamp and size */
         (void)parse_integer(p, "a number");
-    if (number >= MAX_FILES)
-        reader_fail(p->reader, STATUS_BAD_INPUT, at, "file number above %d", MAX_FILES - 1);
+    if (number >= PTX_MAX_FILES)
+        reader_fail(p->reader, STATUS_BAD_INPUT, at, "file number above %d", PTX_MAX_FILES - 1);
     if (number >= p->ast->file_count) {
         uint32_t count = (uint32_t)number + 16;
         const struct name **files = reader_alloc(p->reader, count, sizeof(void *));
@@ -595,6 +595,9 @@ static void parse_function(struct parser *p, bool entry, struct linkage linkage)
     struct symbol *s = symbols_find_here(p->ast, 0, f->name);
     if (s && (s->kind != SYMBOL_FUNCTION || (s->function->defined && token_is(&p->lx.token, '{'))))
         reader_fail(p->reader, STATUS_BAD_INPUT, at, "`%s` is already defined at line %u", f->name->text, s->at.line);
+    const char *other = s ? function_disagreement(s->function, f) : NULL;
+    if (other)
+        reader_fail(p->reader, STATUS_BAD_INPUT, at, "`%s` has %s than at line %u", f->name->text, other, s->at.line);
     bool body = token_is(&p->lx.token, '{');
     if (!s) {
         s = reader_alloc(p->reader, 1, sizeof *s);

@@ -18,6 +18,18 @@ bool refusal_note(struct lower *l)
     return k->refusal_count < MAX_REFUSALS;
 }
 
+void lower_lacks(struct lower *l, const char *why)
+{
+    struct reader *r = l->reader;
+    jmp_buf here, *outer = r->fail;
+    r->fail = &here;
+    if (!setjmp(here))
+        lower_refuse(l, why);
+    r->fail = outer;
+    if (r->status != STATUS_NOT_SUPPORTED || !refusal_note(l))
+        longjmp(*outer, 1);
+}
+
 /* The kernel's own first. */
 static size_t list_missing(const struct ptx_module *m, const struct code *entry, const uint8_t *reachable,
                            const struct diag **list, size_t max)

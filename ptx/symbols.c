@@ -111,3 +111,19 @@ struct symbol *symbols_find_register(const struct ast *ast, uint32_t scope, cons
     }
     return NULL;
 }
+
+static bool same_list(const struct symbol *a, const struct symbol *b)
+{
+    for (; a && b; a = a->next, b = b->next)
+        if (a->kind != b->kind || a->unsized != b->unsized ||
+            (a->kind == SYMBOL_REGISTER ? type_info[a->type].bits != type_info[b->type].bits : a->bytes != b->bytes))
+            return false;
+    return !a && !b;
+}
+
+const char *function_disagreement(const struct function *a, const struct function *b)
+{
+    if (!same_list(a->params, b->params))
+        return "other parameters";
+    return same_list(a->returns, b->returns) ? NULL : "another return value";
+}

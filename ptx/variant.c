@@ -201,8 +201,8 @@ static struct code *copy_code(const struct code *from, uint64_t variant, uint64_
         goto fail;
     *k = *from;
     atomic_init(&k->lanes, NULL); /* decoded from its own instructions */
-    k->insns = malloc((from->count + 1u) * sizeof *k->insns);
-    k->frame = malloc((from->slot_count + 1u) * sizeof *k->frame);
+    k->insns = calloc(from->count + 1u, sizeof *k->insns);
+    k->frame = calloc(from->slot_count + 1u, sizeof *k->frame);
     if (!k->insns || !k->frame) {
         code_free(k);
         k = NULL;

@@ -120,6 +120,35 @@ static void test_far_access(void **state)
     stop(k);
 }
 
+/* The executor keeps ranges of its own for shared memory, functions, parameters of launches and others: a wild address
+ * that happens to lie there is out of bounds as any other, for every access and in every mode. */
+static void test_wild_addresses(void **state)
+{
+#define WILD(name, access)                                                                                             \
+    ".visible .entry " name                                                                                            \
+    "(.param .u64 at) { .reg .b64 %p; .reg .b32 %r; mov.u32 %r, 1; ld.param.u64 %p, [at]; " access " ret; }\n"
+    static const char text[] = ".version 8.0\n.target sm_80\n.address_size 64\n" WILD("load", "ld.u32 %r, [%p];")
+        WILD("load_global", "ld.global.u32 %r, [%p];") WILD("store", "st.u32 [%p], %r;")
+            WILD("store_global", "st.global.u32 [%p], %r;") WILD("atomic", "atom.add.u32 %r, [%p], 1;")
+                WILD("atomic_global", "atom.global.add.u32 %r, [%p], 1;") WILD("reduce", "red.add.u32 [%p], 1;");
+    struct kit k;
+    kit_load(&k, text);
+    for (uint64_t window = 0; window < 1 << 16; window += window == 0xff ? 0xff00 : 1)
+        for (int at = 0; at < 3; at++)
+            for (int mode = 0; mode < 3; mode++)
+                for (size_t i = 0; i < ptx_module_kernel_count(k.module); i++) {
+                    k.params[0] = window << 48 | (uint64_t[]){UINT64_C(1) << 40, UINT64_C(1) << 32, 0xfffffffffffc}[at];
+                    k.launch.checked = mode == 1;
+                    k.launch.one_by_one = mode == 2;
+                    enum status status = kit_run(&k, ptx_module_kernel(k.module, i)->name, 1, 1);
+                    assert_int_equal(status, mode == 1 ? STATUS_OK : STATUS_FAULT);
+                    assert_int_equal(k.result.fault_count, 1);
+                    assert_int_equal(k.result.faults[0].kind, PTX_FAULT_OUT_OF_BOUNDS);
+                    assert_int_equal(k.result.faults[0].address, k.params[0]);
+                }
+    kit_free(&k);
+}
+
 static void test_misaligned(void **state)
 {
     struct kit *k = start();
@@ -442,6 +471,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_out_of_bounds),
         cmocka_unit_test(test_far_access),
+        cmocka_unit_test(test_wild_addresses),
         cmocka_unit_test(test_misaligned),
         cmocka_unit_test(test_read_only_and_freed),
         cmocka_unit_test(test_pointers_that_are_right),

@@ -250,6 +250,115 @@ static void test_function_here_variable_there(void **state)
           (const char *const[]){"`x`", "a function", "a variable"});
 }
 
+/* As nvlink's errors of this kind. What is a module's own may be anything. */
+static void test_declarations_that_do_not_agree(void **state)
+{
+#define TAKES(linkage, returns, takes, end) linkage " .func " returns " f(" takes ")" end "\n"
+#define BODY                                "{ ret; }"
+    static const struct {
+        const char *a, *b, *word;
+    } cases[] = {
+        {TAKES(".extern", "", ".param .b32 x", ";"), TAKES(".visible", "", ".param .b64 x", BODY), "other parameters"},
+        {TAKES(".extern", "", "", ";"), TAKES(".visible", "", ".param .b64 x", BODY), "other parameters"},
+        {TAKES(".extern", "", ".param .b32 x, .param .b32 y", ";"), TAKES(".weak", "", ".param .b32 x", BODY),
+         "other parameters"},
+        {TAKES(".weak", "", ".reg .b32 x", BODY), TAKES(".weak", "", ".param .b32 x", BODY), "other parameters"},
+        {TAKES(".weak", "", ".reg .b32 x", BODY), TAKES(".extern", "", ".reg .b64 x", ";"), "other parameters"},
+        {TAKES(".extern", "", ".param .b32 x, .param .align 8 .b8 y[]", ";"),
+         TAKES(".visible", "", ".param .b32 x, .param .align 8 .b8 y[8]", BODY), "other parameters"},
+        {TAKES(".extern", "(.param .b32 r)", "", ";"), TAKES(".visible", "(.param .b16 r)", "", BODY),
+         "another return value"},
+        {TAKES(".extern", "(.param .b32 r)", "", ";"), TAKES(".visible", "", "", BODY), "another return value"},
+        {".extern .entry k(.param .b32 x);\n", ".visible .entry k(.param .b64 x) { ret; }\n", "other parameters"},
+        {".extern .global .u32 v;\n", ".visible .const .u32 v = 1;\n", "another state space"},
+        {".extern .shared .u32 v;\n", ".visible .global .u32 v = 1;\n", "another state space"},
+        {".extern .global .u32 v[2];\n", ".visible .global .u32 v[3];\n", "another size"},
+        {".weak .global .u32 v;\n", ".weak .global .u64 v;\n", "another size"},
+        {".extern .global .u64 v;\n", ".visible .global .texref v;\n", "another type"},
+    };
+    char one[512], two[512];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (int turned = 0; turned < 2; turned++) {
+            snprintf(one, sizeof one, HEAD "%s", turned ? cases[i].b : cases[i].a);
+            snprintf(two, sizeof two, HEAD "%s", turned ? cases[i].a : cases[i].b);
+            fails(one, two, "two", (const char *const[]){"`one`", "`two`", cases[i].word});
+        }
+        snprintf(two, sizeof two, HEAD "%s", cases[i].a); /* the same in both: as long as one defines it, and no more */
+        snprintf(one, sizeof one, HEAD ".entry none() { ret; }\n");
+        links(one, two);
+    }
+    links(HEAD TAKES(".extern", "(.param .align 4 .b8 r[8])", ".param .u64 x", ";"),
+          HEAD TAKES(".visible", "(.param .align 8 .b64 other)", ".param .b64 name", BODY));
+    links(HEAD TAKES(".extern", "", ".param .b32 x, .param .align 8 .b8 y[]", ";"),
+          HEAD TAKES(".visible", "", ".param .b32 x, .param .align 8 .b8 y[]", BODY));
+    links(HEAD TAKES(".extern", "", ".param .b32 x", ";"), HEAD TAKES("", "", ".param .b64 x", BODY));
+    links(HEAD ".extern .global .u32 v[];\n", HEAD ".visible .global .u32 v[3];\n");
+    links(HEAD ".extern .global .u32 v[3];\n", HEAD ".visible .global .u32 v[] = {1, 2, 3};\n");
+    links(HEAD ".extern .global .align 16 .v4 .f32 v;\n", HEAD ".visible .global .align 16 .b8 v[16];\n");
+}
+
+/* What does not load is no module: the error is the reader's, with the module's name. */
+static void test_text_that_is_no_module(void **state)
+{
+    static const char good[] = HEAD ".entry none() { ret; }\n";
+    fails(HEAD "\n.global .u33 x;\n", good, "one", (const char *const[]){"u33", "", ""});
+    fails(good, HEAD ".entry k() { ret; }\n.func f(.param .b32 x);\n.func f(.param .b64 x) { ret; }\n", "two",
+          (const char *const[]){"`f`", "other parameters", "line 5"});
+}
+
+/* Directives end where they end, not where the line does; and there may be any number of source files. */
+static void test_directives_in_one_line(void **state)
+{
+    static const char *const texts[] = {
+        ".version 7.0 .target sm_75 .address_size 64 .file 1 \"a.cu\" .file 700 \"far.cu\", 12, 34 "
+        ".weak .func f() { ret; } .entry a() {\n.loc 700 11 3\nret;\n}\n",
+        ".version 8.1 .target sm_80, debug .address_size 64 .file 1 \"b.cu\" .weak .func f() { ret; } "
+        ".entry b() {\n.loc 1 22 3\nret;\n}\n",
+        NULL};
+    struct kit k;
+    load(&k, texts);
+    struct ptx_version v = ptx_module_version(k.module);
+    assert_int_equal(v.major * 10 + v.minor, 81);
+    assert_int_equal(v.target, 80);
+    for (int i = 0; i < 2; i++) {
+        const struct ptx_kernel *kernel = ptx_module_find_kernel(k.module, i ? "b" : "a");
+        struct ptx_source at;
+        assert_int_equal(ptx_module_source(k.module, kernel->first_line + 2, &at, 1), 1);
+        assert_string_equal(at.file, i ? "b.cu" : "far.cu");
+        assert_int_equal(at.line, i ? 22 : 11);
+    }
+    kit_free(&k);
+    static const char *const many[] = {HEAD ".file 65535 \"a.cu\"\n", HEAD ".file 1 \"b.cu\"\n", NULL};
+    struct diag diag;
+    assert_int_equal(try_link(many, &diag), STATUS_BAD_INPUT);
+    assert_string_equal(diag.where, "two");
+}
+
+/* A call that finds no definition keeps its kernel from running; what else is wrong with it is an error all the same,
+ * for then linking makes no error of a module that loads. */
+static void test_undefined_functions_are_checked_as_others(void **state)
+{
+    static const char *const wrong[] = {
+        DECLARED("far") ".entry k() { .param .b64 a; call.uni (a), far, (); ret; }\n",
+        DECLARED("far") ".entry k() { .param .b32 a; call.uni (a), far, (a); ret; }\n",
+        DECLARED("far") ".entry k() { .reg .b32 %r; mov.u64 %r, far; ret; }\n",
+    };
+    static const char right[] = HEAD DECLARED("far") ".entry k() { .param .b32 a; call.uni (a), far, (); ret; }\n";
+    struct ptx_module *m;
+    struct diag diag;
+    for (int i = 0; i < 3; i++) {
+        char text[512];
+        snprintf(text, sizeof text, HEAD "%s", wrong[i]);
+        if (ptx_module_load(text, strlen(text), "text", &m, &diag) != STATUS_BAD_INPUT)
+            fail_msg("%s", wrong[i]);
+    }
+    assert_int_equal(ptx_module_load(right, strlen(right), "text", &m, &diag), STATUS_OK);
+    const struct diag *why = ptx_kernel_refusal(m, ptx_module_kernel(m, 0));
+    assert_non_null(why);
+    assert_non_null(strstr(why->text, "`far` is not defined"));
+    ptx_module_free(m);
+}
+
 static void test_wrong_numbers_of_modules(void **state)
 {
     struct diag diag;
@@ -272,6 +381,10 @@ int main(void)
         cmocka_unit_test(test_undefined_symbols),
         cmocka_unit_test(test_symbols_defined_twice),
         cmocka_unit_test(test_function_here_variable_there),
+        cmocka_unit_test(test_declarations_that_do_not_agree),
+        cmocka_unit_test(test_text_that_is_no_module),
+        cmocka_unit_test(test_directives_in_one_line),
+        cmocka_unit_test(test_undefined_functions_are_checked_as_others),
         cmocka_unit_test(test_wrong_numbers_of_modules),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

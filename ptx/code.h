@@ -230,6 +230,7 @@ enum { CODE_ADDRESS_STEP = 16 };
  * devices it lies before all variables, and is zero when a block starts. Only kernels that ask for it have it, so that
  * in others the first variable is at 0, and whatever lies before it is out of bounds. */
 enum { RESERVED_SHARED = 1024, RESERVED_SHARED_GROUPS = 512 };
+enum { MAX_SHARED = 256 * 1024 }; /* a block's, with these; no device has more */
 
 /* Where a kernel's shared variables lie. `offsets`, indexed by shared variable, may be NULL when only sizes are wanted;
  * with it `reachable` (one byte per function) is kept and the caller frees it. */

@@ -376,7 +376,7 @@ static void count_bulk(struct counter *c, uint32_t site, const struct site_value
     for (uint32_t m = mask; m; m &= m - 1) {
         unsigned i = (unsigned)__builtin_ctz(m);
         uint64_t bytes = (uint32_t)v->length[i], at = v->other[i], end = at + bytes;
-        if (!bytes)
+        if (!bytes || bytes > MAX_SHARED) /* it will fault */
             continue;
         touch(c, PTX_SPACE_GLOBAL, at, bytes, !s->to_global, s->to_global);
         touch(c, PTX_SPACE_SHARED, narrow_address(MEM_SHARED, v->address[i]), bytes, s->to_global, !s->to_global);

@@ -10,7 +10,7 @@
 #include "ptx/exec_shadow.h"
 #include "ptx/guard.h"
 
-enum { MAX_SHARED = 256 * 1024, MAX_WORKERS = 256, MAX_RESIDENT = 4096, GUARD_SLICES = 64, GUARD_TRIES = 3 };
+enum { MAX_WORKERS = 256, MAX_RESIDENT = 4096, GUARD_SLICES = 64, GUARD_TRIES = 3 };
 #define SLICE              UINT64_C(4000000)
 #define MAX_RESIDENT_BYTES (UINT64_C(1) << 30)
 

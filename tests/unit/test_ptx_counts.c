@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include "tests/unit/ptx_kit.h"
 #include "tests/unit/ptx_pattern.h"
 #include "tests/unit/ptx_random.h"
@@ -534,6 +535,35 @@ static void test_asynchronous_copy(void **state)
     kit_free(&k);
 }
 
+/* Counting comes before the copy, and before it is known to fault: it must not count what nobody can copy, byte by
+ * byte.
+ */
+static void test_bulk_copies_of_absurd_lengths(void **state)
+{
+    static const char text[] =
+        ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 a, .param .u32 to_global) {\n"
+        ".reg .b64 %a; .reg .b32 %r<5>; .reg .pred %p; .shared .align 16 .b8 s[64]; ld.param.u64 %a, [a];\n"
+        "ld.param.u32 %r1, [to_global]; setp.ne.u32 %p, %r1, 0; mov.u32 %r2, s; mov.u32 %r3, 0xfffffff0;\n"
+        "add.u32 %r4, %r2, 16; mbarrier.init.shared.b64 [s], 1;\n"
+        "@%p cp.async.bulk.global.shared::cta.bulk_group [%a], [%r4], %r3;\n"
+        "@!%p cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r4], [%a], %r3, [%r2];\nret; }\n";
+    static _Alignas(16) uint8_t data[64];
+    struct rusage before, after;
+    struct kit k;
+    kit_load(&k, text);
+    kit_buffer(&k, 0, data, sizeof data);
+    k.launch.profile = true;
+    getrusage(RUSAGE_SELF, &before);
+    for (int mode = 0; mode < 4; mode++) {
+        k.params[1] = mode & 1;
+        k.launch.one_by_one = mode >> 1;
+        assert_int_equal(kit_run(&k, "k", 1, 32), STATUS_FAULT);
+    }
+    getrusage(RUSAGE_SELF, &after);
+    assert_in_range(after.ru_maxrss - before.ru_maxrss, 0, 200000); /* KiB; one such copy has 4 GiB in pages of 4 KiB */
+    kit_free(&k);
+}
+
 static void test_local_memory_is_interleaved(void **state)
 {
     (void)state;
@@ -718,6 +748,7 @@ int main(void)
         cmocka_unit_test(test_loop),
         cmocka_unit_test(test_matrix_product),
         cmocka_unit_test(test_asynchronous_copy),
+        cmocka_unit_test(test_bulk_copies_of_absurd_lengths),
         cmocka_unit_test(test_local_memory_is_interleaved),
         cmocka_unit_test(test_chosen_blocks),
         cmocka_unit_test(test_calls_are_counted_by_thread),

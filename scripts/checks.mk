@@ -28,7 +28,7 @@ tidy: ## clang-tidy, warnings are errors
 	@scripts/run-tidy $(filter %.c,$(SOURCES))
 
 .PHONY: docs
-docs: ## write the generated pages of docs/ (docs/compatibility.md speaks of what is built)
+docs: $(TARGETS) $(PROGRAMS) $(UNIT_TESTS) ## write the generated pages of docs/
 	@scripts/make-instruction-table >docs/ptx-instructions.md
 	@scripts/make-compatibility-map $(B) $(CUDA_HOME)/include >docs/compatibility.md
 

@@ -46,8 +46,9 @@ static void hex(const uint8_t *bytes, size_t count, char *out, size_t room)
         used += (size_t)snprintf(out + used, room - used, "%s%02x", i ? " " : "", bytes[i]);
 }
 
-/* Told once per finding, and counted: the same mistake damages the same redzone at every launch. */
-static void add_sentinel(const struct damage_case *c, struct finding *f)
+/* Told once per finding, and counted: the same mistake damages the same redzone at every launch. `by`: the store that
+ * did it, NULL where it was not seen. */
+static void add_sentinel(const struct damage_case *c, struct finding *f, const struct judgement_fault *by)
 {
     if (f->damages++)
         return;
@@ -61,7 +62,7 @@ static void add_sentinel(const struct damage_case *c, struct finding *f)
                      ": %s%s, were %s",
                      d->length, d->tail ? "behind the end" : "before the start", c->allocation->id, d->offset,
                      c->allocation->bytes, found, d->length > shown ? " ..." : "", expected);
-    if (f->ptx_line && f->allocation && f->allocation != c->allocation->id)
+    if (by && by->allocation && by->allocation != c->allocation->id)
         finding_evidence(f, "landed-in", "the redzone %s allocation %u, which the store was not meant for",
                          d->tail ? "behind" : "before", c->allocation->id);
     uint32_t kind = c->allocation->record->kind;
@@ -93,7 +94,7 @@ static bool join_reexecuted(const struct damage_case *c)
             if (!outside_write(f) || !same)
                 continue;
             struct finding *finding = &c->out->items[f->finding - 1];
-            add_sentinel(c, finding);
+            add_sentinel(c, finding, f);
             finding->confidence = 0.99;
             return true;
         }
@@ -126,7 +127,7 @@ static void finish_new(const struct damage_case *c, struct finding *f, const cha
     char what[280];
     allocated_text(c, what);
     finding_summary(f, "%" PRIu64 " bytes written %s%s", c->record->length, what, by);
-    add_sentinel(c, f);
+    add_sentinel(c, f, NULL);
 }
 
 /* Every launch of the window was re-executed and only one of them stored outside: it did this, too, at another address.
@@ -153,7 +154,7 @@ static bool join_by_elimination(const struct damage_case *c)
     if (!guilty)
         return false;
     struct finding *f = &c->out->items[guilty->finding - 1];
-    add_sentinel(c, f);
+    add_sentinel(c, f, guilty);
     f->confidence = 0.99;
     return true;
 }
@@ -165,7 +166,7 @@ static bool join_copy(const struct damage_case *c)
         struct finding *f = &c->out->items[i];
         if (f->class == FINDING_OUT_OF_BOUNDS_WRITE && !f->launch && f->ptx_line == 0 &&
             f->allocation == c->allocation->id && c->record->tail) {
-            add_sentinel(c, f);
+            add_sentinel(c, f, NULL);
             f->confidence = 0.99;
             return true;
         }
@@ -196,7 +197,7 @@ static bool join_sibling(const struct damage_case *c)
                         f, "sibling",
                         "launch %zu was not re-executed; it is of the same kernel%s as launch %zu, which was",
                         l->number, l->record->config == sibling->record->config ? " and shape" : "", sibling->number);
-                add_sentinel(c, f);
+                add_sentinel(c, f, NULL);
                 return true;
             }
         }
@@ -285,7 +286,7 @@ static bool known_already(const struct damage_case *c)
         struct finding *f = &c->out->items[i];
         if (f->class == FINDING_OUT_OF_BOUNDS_WRITE && f->allocation == c->allocation->id &&
             (!f->ptx_line || (f->damages && f->offset == c->record->offset))) {
-            add_sentinel(c, f);
+            add_sentinel(c, f, NULL);
             return true;
         }
     }

@@ -246,6 +246,21 @@ static double fault_confidence(const struct judgement_fault *f)
     }
 }
 
+/* Has an access by the same thread on the same line been told of already? Only their PTX lines differ. */
+static bool told(const struct judgement *j, const struct judgement_fault *f, size_t finding)
+{
+    for (size_t i = 0; i < j->fault_count; i++) {
+        const struct judgement_fault *g = &j->faults[i];
+        if (g != f && g->finding == finding && g->kind == f->kind && g->access.write == f->access.write &&
+            g->bytes == f->bytes && g->allocation == f->allocation && place_frame(&f->access) &&
+            place_equal(&g->access, &f->access) &&
+            memcmp(g->access.block, f->access.block, sizeof f->access.block) == 0 &&
+            memcmp(g->access.thread, f->access.thread, sizeof f->access.thread) == 0)
+            return true;
+    }
+    return false;
+}
+
 static void take_fault(const struct model *m, struct symbols *symbols, const struct model_launch *l,
                        const struct judgement *j, struct judgement_fault *f, struct findings *out)
 {
@@ -256,9 +271,10 @@ static void take_fault(const struct model *m, struct symbols *symbols, const str
     if (old) {
         size_t before = old->launch_count;
         finding_launch(old, l->number);
-        if (old->launch_count == before && old->launch == l->number && old->evidence_count < 6)
+        size_t finding = (size_t)(old - out->items) + 1;
+        if (old->launch_count == before && old->launch == l->number && old->evidence_count < 6 && !told(j, f, finding))
             add_evidence(m, f, old); /* another side of it at the same launch */
-        f->finding = (size_t)(old - out->items) + 1;
+        f->finding = finding;
         return;
     }
     size_t index = findings_add(out, class, fault_confidence(f));

@@ -232,6 +232,23 @@ static void print_lines(const struct counted *c, bool verbose)
         printf("  and %zu more lines (-v)\n", c->count - shown);
 }
 
+/* Those from `i` on that follow each other and are alike; returns how many there are. */
+static size_t print_missed(const struct counting *c, size_t i)
+{
+    const struct missed *m = &c->missed[i];
+    char line[500], last[32] = "";
+    size_t n = 1;
+    while (i + n < c->missed_count && m[n].launch == m->launch + n && m[n].kernel == m->kernel &&
+           strcmp(m[n].reason, m->reason) == 0 && strcmp(m[n].detail, m->detail) == 0)
+        n++;
+    if (n > 1)
+        snprintf(last, sizeof last, " to %zu", m[n - 1].launch);
+    snprintf(line, sizeof line, "not counted: launch%s %zu%s, %.100s: %s%s%s", n > 1 ? "es" : "", m->launch, last,
+             m->kernel->name, m->reason, *m->detail ? ": " : "", m->detail);
+    text_fold(stdout, "", 4, line);
+    return n;
+}
+
 static void print_text(const struct counting *c, bool verbose)
 {
     for (size_t i = 0; i < c->kernel_count; i++) {
@@ -261,13 +278,8 @@ static void print_text(const struct counting *c, bool verbose)
         print_lines(&k->counted, verbose);
         putchar('\n');
     }
-    for (size_t i = 0; i < c->missed_count; i++) {
-        const struct missed *m = &c->missed[i];
-        char line[500];
-        snprintf(line, sizeof line, "launch %zu, %.100s: not counted: %s%s%s", m->launch, m->kernel->name, m->reason,
-                 *m->detail ? ": " : "", m->detail);
-        text_fold(stdout, "", 4, line);
-    }
+    for (size_t i = 0; i < c->missed_count;)
+        i += print_missed(c, i);
 }
 
 /* ---- JSON ---- */

@@ -91,12 +91,17 @@ static enum status write_all(struct exporter *e, size_t *written, struct diag *d
     for (size_t i = 0; i < e->launch->snapshot_count; i++)
         count += wanted(e, m->snapshots[e->launch->first_snapshot + i]);
     size_t n = strlen(e->output);
-    e->into_folder = count != 1 || n < 4 || strcmp(e->output + n - 4, ".npy") != 0;
+    bool file = n >= 4 && strcmp(e->output + n - 4, ".npy") == 0;
+    e->into_folder = !file;
     *written = 0;
     if (count == 0)
         return diag_set(diag, STATUS_BAD_INPUT, m->capture->path, -1,
                         "launch %zu has no such snapshot (`ops-debug show %s %zu` lists them)", e->launch->number,
                         m->capture->path, e->launch->number);
+    if (file && count > 1)
+        return diag_set(diag, STATUS_BAD_INPUT, e->output, -1,
+                        "a file holds one snapshot, not %zu: choose with --allocation and --when, or name a folder",
+                        count);
     if (e->into_folder && mkdir(e->output, 0777) != 0 && errno != EEXIST)
         return diag_set(diag, STATUS_IO, e->output, -1, "%s", strerror(errno));
     for (size_t i = 0; i < e->launch->snapshot_count; i++) {

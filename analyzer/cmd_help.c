@@ -1,6 +1,7 @@
 #include <stdio.h>
 
 #include "analyzer/commands.h"
+#include "analyzer/text.h"
 
 int cmd_help(const struct options *options)
 {
@@ -12,7 +13,12 @@ int cmd_help(const struct options *options)
         return 0;
     }
     puts("usage: ops-analyze COMMAND [options] CAPTURE ...\n\ncommands:");
-    for (size_t i = 0; i < command_count; i++)
-        printf("  %-8s %-10s %s\n", commands[i].name, commands[i].arguments, commands[i].help);
+    struct text_table t = {.columns = 2, .squeeze = 1};
+    for (size_t i = 0; i < command_count; i++) {
+        char call[80];
+        snprintf(call, sizeof call, "%s %s", commands[i].name, commands[i].arguments);
+        text_table_row(&t, (const char *const[]){call, commands[i].help});
+    }
+    text_table_print(&t, stdout, "  ");
     return 0;
 }

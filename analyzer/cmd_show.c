@@ -1,4 +1,5 @@
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,16 @@ static const char *alloc_kind_name(uint32_t kind)
     return kind < sizeof names / sizeof *names ? names[kind] : "?";
 }
 
+/* Nobody tells an argument's type. As a float it is shown, too, when that is a number that programs use: small integers
+ * are tiny floats, and -1 is a NaN. */
+static void number_text(int64_t integer, const char *type, double value, char *out, size_t bytes)
+{
+    if (isinf(value) || (fabs(value) >= 0x1p-63 && fabs(value) <= 0x1p63))
+        snprintf(out, bytes, "%" PRId64 ", as %s %g", integer, type, value);
+    else
+        snprintf(out, bytes, "%" PRId64, integer);
+}
+
 static void argument_text(struct session *s, const struct report_argument *a, char *out, size_t bytes)
 {
     char place[200];
@@ -29,11 +40,11 @@ static void argument_text(struct session *s, const struct report_argument *a, ch
         float as_float;
         uint32_t word = (uint32_t)a->value;
         memcpy(&as_float, &word, sizeof as_float);
-        snprintf(out, bytes, "%" PRId32 ", as float %g", (int32_t)word, (double)as_float);
+        number_text((int32_t)word, "float", (double)as_float, out, bytes);
     } else if (a->size == 8) {
         double as_double;
         memcpy(&as_double, &a->value, sizeof as_double);
-        snprintf(out, bytes, "%" PRId64 ", as double %g", (int64_t)a->value, as_double);
+        number_text((int64_t)a->value, "double", as_double, out, bytes);
     } else {
         snprintf(out, bytes, "%s", a->size > 8 ? "(first 8 bytes shown)" : "");
     }

@@ -42,6 +42,12 @@ int cmd_verify(const struct options *options)
     int code = command_open("verify", options, &s, &selection);
     if (code)
         return code;
+    if (!selection_any(&selection, s.model)) {
+        code = command_usage("no launch of %s is chosen", options->arguments[0]);
+        selection_end(&selection);
+        session_close(&s);
+        return code;
+    }
     enum status status = judge(&s, options, &selection, &diag);
     if (status) {
         code = command_fail(status, &diag);

@@ -24,6 +24,16 @@ void selection_end(struct selection *s)
     s->has_pattern = false;
 }
 
+bool selection_any(const struct selection *s, const struct model *model)
+{
+    struct selection again = *s;
+    bool chosen = s->launch || s->has_pattern || s->skip || s->count;
+    for (size_t i = 0; chosen && i < model->launch_count; i++)
+        if (selection_takes(&again, &model->launches[i]))
+            return true;
+    return !chosen;
+}
+
 bool selection_takes(struct selection *s, const struct model_launch *l)
 {
     if (s->launch && l->number != s->launch)

@@ -16,6 +16,8 @@ struct selection {
 /* STATUS_BAD_INPUT with *diag filled when the pattern is malformed. */
 enum status selection_start(const struct options *options, struct selection *out, struct diag *diag);
 void selection_end(struct selection *selection);
+/* Does it leave any launch? Also true where nothing was said that could leave one out. */
+bool selection_any(const struct selection *selection, const struct model *model);
 /* Asked once for every launch, in order. */
 bool selection_takes(struct selection *selection, const struct model_launch *launch);
 

@@ -106,6 +106,9 @@ usage "export: another format" 'format is npy' export --format csv "$good" -o "$
 usage "export: another moment" 'before or after' export --when during "$good" -o "$scratch/x" --launch 1
 usage "export: a folder that cannot be made" 'No such file' export "$good" -o "$scratch/no/where" --launch "$launch"
 usage "export: no such snapshot" 'no such snapshot' export "$good" -o "$scratch/x" --launch "$launch" --allocation 1
+usage "export: several snapshots, one file" 'one snapshot, not' export "$good" -o "$scratch/several.npy" --launch "$launch"
+usage "verify: no such launch" 'no launch of .* is chosen' verify "$good" --launch 99999
+usage "verify: no such kernel" 'no launch of .* is chosen' verify "$good" --kernel nonsense
 usage "trace: no capture" 'wants one capture' trace
 usage "trace: threshold" 'not negative' trace --threshold big "$good"
 usage "trace: no such launch" 'no launch' trace --launch 99999 "$good"

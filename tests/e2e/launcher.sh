@@ -22,8 +22,14 @@ usage "unknown device" 'auto, soft or gpu' run --device tpu -- true
 usage "missing program" 'no such program' run -- ./not-there
 usage "unknown command" 'nonsense' nonsense
 usage "command without capture" 'capture' report
+usage "help of no command" "there is no command 'nonsense'" help nonsense
 check "help" "$tool" --help
 check "run --help" "$tool" run --help
+for command in run verify ptx; do
+    "$tool" "$command" --help >"$scratch/out"
+    equal "help $command is $command --help" "$(cat "$scratch/out")" "$("$tool" help "$command")"
+done
+equal "every command and its purpose fit on a line" "" "$("$tool" help | awk 'length > 120 || /~/')"
 
 cat >"$scratch/static.cu" <<'EOF'
 __global__ void fill(float *p) { p[threadIdx.x] = 1; }

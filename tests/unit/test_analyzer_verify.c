@@ -235,6 +235,22 @@ static void test_verify_load_and_store_by_one_thread(void **state)
     bench_end(&b);
 }
 
+/* The same thread loads past the end twice on one line, once on another: each line is told of once. */
+static void test_verify_loads_of_one_line(void **state)
+{
+    struct bench b;
+    bench_start(&b, thrice_ptx, "thrice", 1, 1);
+    bench_written(&b);
+    bench_launch(&b, OUT, IN, sizeof b.input);
+    const struct finding *f = only(&b, FINDING_OUT_OF_BOUNDS_WRITE);
+    at_line(f, 82);
+    size_t told = 0;
+    for (size_t i = 0; i < f->evidence_count; i++)
+        told += strcmp(f->evidence[i].kind, "re-execution") == 0;
+    assert_int_equal(told, 3); /* and the store */
+    bench_end(&b);
+}
+
 /* The first launch has no snapshots, the second one of its kernel has: one finding, of both. */
 static void test_verify_damage_by_a_sibling(void **state)
 {
@@ -266,6 +282,24 @@ static void test_verify_damage_by_elimination(void **state)
     at_line(f, 40);
     assert_true(f->confidence > 0.98);
     assert_string_equal(f->evidence[f->evidence_count - 1].kind, "landed-in");
+    bench_end(&b);
+}
+
+/* Two buffers that change places, as in a time step: one finding of both launches, whose redzones were both meant. */
+static void test_verify_damage_of_swapped_buffers(void **state)
+{
+    struct bench b;
+    bench_start(&b, slide_ptx, "slide", 1, 1);
+    bench_written(&b);
+    uint64_t first = bench_launch(&b, OUT, IN, sizeof b.before);
+    bench_launch(&b, IN, OUT, sizeof b.input);
+    uint64_t sync = capture_make_sync(&b.make, 0);
+    capture_make_damage(&b.make, b.in, sizeof b.input, 4, first, sync);
+    capture_make_damage(&b.make, b.out, sizeof b.before, 4, first, sync);
+    const struct finding *f = only(&b, FINDING_OUT_OF_BOUNDS_WRITE);
+    assert_int_equal(f->launch_count, 2);
+    assert_string_equal(f->evidence[f->evidence_count - 1].kind, "sentinel");
+    assert_non_null(strstr(f->evidence[f->evidence_count - 1].text, "2 times in all"));
     bench_end(&b);
 }
 
@@ -698,8 +732,10 @@ int main(void)
         cmocka_unit_test(test_verify_out_of_bounds_read),
         cmocka_unit_test(test_verify_same_cause_many_launches),
         cmocka_unit_test(test_verify_load_and_store_by_one_thread),
+        cmocka_unit_test(test_verify_loads_of_one_line),
         cmocka_unit_test(test_verify_damage_by_a_sibling),
         cmocka_unit_test(test_verify_damage_by_elimination),
+        cmocka_unit_test(test_verify_damage_of_swapped_buffers),
         cmocka_unit_test(test_verify_damage_by_nobody),
         cmocka_unit_test(test_verify_misaligned),
         cmocka_unit_test(test_verify_use_after_free),

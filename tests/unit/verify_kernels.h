@@ -59,6 +59,18 @@ static const char slide_ptx[] = HEAD ".visible .entry slide(.param .u64 out, .pa
                                      ".loc 1 40 5\n"
                                      "st.global.u32 [%rd3], %r2;\nret;\n}\n";
 
+/* thrice(out, in, n): 4 bytes at out + n = the sum of three words from in + n on. Two loads on line 80, one on line 81;
+ * the store is line 82. */
+static const char thrice_ptx[] =
+    HEAD ".visible .entry thrice(.param .u64 out, .param .u64 in, .param .u32 n)\n"
+         "{\n"
+         ".reg .b32 %r<5>;\n.reg .b64 %rd<6>;\n"
+         "ld.param.u64 %rd1, [out];\nld.param.u64 %rd2, [in];\nld.param.u32 %r1, [n];\ncvt.u64.u32 %rd3, %r1;\n"
+         "add.s64 %rd4, %rd1, %rd3;\nadd.s64 %rd5, %rd2, %rd3;\n"
+         ".loc 1 80 5\nld.global.u32 %r2, [%rd5];\nld.global.u32 %r3, [%rd5+4];\nadd.u32 %r2, %r2, %r3;\n"
+         ".loc 1 81 5\nld.global.u32 %r3, [%rd5+8];\nadd.u32 %r2, %r2, %r3;\n"
+         ".loc 1 82 5\nst.global.u32 [%rd4], %r2;\nret;\n}\n";
+
 /* chase(out, in, n): in holds a pointer; *pointer = 7, line 50. */
 static const char chase_ptx[] = HEAD ".visible .entry chase(.param .u64 out, .param .u64 in, .param .u32 n)\n"
                                      "{\n"

@@ -7,7 +7,10 @@
 #include "softgpu/device.h"
 #include "softgpu/pages.h"
 
-enum { PCI_BUS = 1, PCI_DEVICE = 0, PCI_DOMAIN = 0, CLOCK_KHZ = 1410000, MEMORY_CLOCK_KHZ = 5001000, BUS_BITS = 256 };
+/* The clock of a kernel ticks once per instruction of its thread, and a thread by itself executes about so many:
+ * programs make delays of their kernels' clock and this rate. */
+enum { CLOCK_KHZ = 100000 };
+enum { PCI_BUS = 1, PCI_DEVICE = 0, PCI_DOMAIN = 0, MEMORY_CLOCK_KHZ = 5001000, BUS_BITS = 256 };
 
 static struct device_limits limits;
 

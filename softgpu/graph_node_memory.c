@@ -29,6 +29,11 @@ static struct graph_block *blocks;
 /* Of each device: bytes by CUgraphMem_attribute, each high watermark after its present value. */
 static uint64_t counts[PAGE_DEVICES][CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH + 1];
 
+static uint64_t span(const struct graph_block *b)
+{
+    return b->pages * PAGE_BYTES;
+}
+
 static void count(unsigned device, CUgraphMem_attribute now, uint64_t bytes, bool more)
 {
     uint64_t *c = &counts[device][now];
@@ -37,12 +42,15 @@ static void count(unsigned device, CUgraphMem_attribute now, uint64_t bytes, boo
         c[1] = c[0];
 }
 
-/* ---- blocks ----------------------------------------------------------------------------------------------------- */
-
-static uint64_t span(const struct graph_block *b)
+/* "Used" is what graphs have mapped, and so not less when an allocation is freed, only when its memory is taken. Here
+ * no two graphs share memory: all that is reserved is mapped by one. */
+static void count_mapped(const struct graph_block *b, bool more)
 {
-    return b->pages * PAGE_BYTES;
+    count(b->device, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, span(b), more);
+    count(b->device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, span(b), more);
 }
+
+/* ---- blocks ----------------------------------------------------------------------------------------------------- */
 
 static void unback(struct graph_block *b)
 {
@@ -55,7 +63,7 @@ static void unback(struct graph_block *b)
     }
     memory_unlock();
     b->backed = false;
-    count(b->device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, span(b), false);
+    count_mapped(b, false);
 }
 
 static CUresult back(struct graph_block *b)
@@ -73,7 +81,7 @@ static CUresult back(struct graph_block *b)
     free(pages);
     if (!b->backed)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    count(b->device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, span(b), true);
+    count_mapped(b, true);
     return CUDA_SUCCESS;
 }
 
@@ -161,7 +169,6 @@ static CUresult revive(struct graph_block *b)
         return result;
     b->live = true;
     graph_block_ref(b);
-    count(b->device, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, span(b), true);
     return CUDA_SUCCESS;
 }
 
@@ -172,7 +179,6 @@ static CUresult bury(struct graph_block *b)
         return CUDA_ERROR_INVALID_VALUE;
     memory_forget(b->address, MEMORY_GRAPH, &a);
     b->live = false;
-    count(b->device, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, span(b), false);
     unref(b);
     return CUDA_SUCCESS;
 }

@@ -161,9 +161,11 @@ static void test_failed_launch_leaves_nothing(void **state)
     ok(cuGraphAddMemcpyNode(&copy, g, &alloc, 1, &p, c));
     ok(cuGraphInstantiateWithFlags(&e, g, 0));
     ok(cuMemFree_v2(other_memory));
+    ok(cuDeviceGraphMemTrim(0));
     cuuint64_t used = attribute(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT);
     for (int i = 0; i < 2; i++) /* the second would find the first one's allocation */
         fails(CUDA_ERROR_INVALID_VALUE, cuGraphLaunch(e, NULL));
+    ok(cuDeviceGraphMemTrim(0)); /* which takes nothing that is live */
     assert_int_equal(attribute(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), used);
     fails(CUDA_ERROR_INVALID_VALUE, cuMemFree_v2(a));
     ok(cuGraphExecDestroy(e));
@@ -198,10 +200,11 @@ static void test_memory_is_counted_and_given_back(void **state)
     assert_true(free_before - free_now >= 8 << 20);
     ok(cuGraphLaunch(e, NULL));
     ok(cuCtxSynchronize());
-    assert_int_equal(attribute(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), 0);
+    assert_int_equal(attribute(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), 8 << 20); /* freed, and mapped by the graph */
     assert_int_equal(attribute(CU_GRAPH_MEM_ATTR_USED_MEM_HIGH), 8 << 20);
     assert_int_equal(attribute(CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH), 8 << 20);
     ok(cuDeviceGraphMemTrim(0));
+    assert_int_equal(attribute(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), 0);
     assert_int_equal(attribute(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT), 0);
     ok(cuMemGetInfo_v2(&free_now, &total));
     assert_int_equal(free_now, free_before);
@@ -211,6 +214,31 @@ static void test_memory_is_counted_and_given_back(void **state)
     ok(cuGraphDestroy(g));
     ok(cuCtxSynchronize());
     assert_int_equal(attribute(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT), 0);
+}
+
+/* What CUDA's sample on the footprint of graphs prints: only a trim makes it smaller, and only by what is not live. */
+static void test_footprint_of_unfreed_allocations(void **state)
+{
+    CUgraph g;
+    CUgraphExec e;
+    CUgraphNode alloc;
+    ok(cuDeviceGraphMemTrim(0));
+    cuuint64_t before = attribute(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT);
+    ok(cuGraphCreate(&g, 0));
+    CUdeviceptr a = add_alloc(g, 8 << 20, &alloc);
+    ok(cuGraphInstantiateWithFlags(&e, g, 0));
+    assert_int_equal(attribute(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), before);
+    ok(cuGraphLaunch(e, NULL));
+    assert_int_equal(attribute(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), before + (8 << 20));
+    ok(cuCtxSynchronize());
+    ok(cuDeviceGraphMemTrim(0));
+    assert_int_equal(attribute(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), before + (8 << 20));
+    ok(cuMemFree_v2(a));
+    assert_int_equal(attribute(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), before + (8 << 20));
+    ok(cuDeviceGraphMemTrim(0));
+    assert_int_equal(attribute(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), before);
+    ok(cuGraphExecDestroy(e));
+    ok(cuGraphDestroy(g));
 }
 
 static void test_child_graphs_with_memory_are_moved(void **state)
@@ -405,6 +433,7 @@ int main(void)
         cmocka_unit_test(test_another_graph_frees),
         cmocka_unit_test(test_failed_launch_leaves_nothing),
         cmocka_unit_test(test_memory_is_counted_and_given_back),
+        cmocka_unit_test(test_footprint_of_unfreed_allocations),
         cmocka_unit_test(test_child_graphs_with_memory_are_moved),
         cmocka_unit_test(test_while_runs_until_the_kernel_says_so),
         cmocka_unit_test(test_if_else_and_switch),

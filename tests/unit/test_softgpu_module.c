@@ -28,6 +28,9 @@ static const char PTX[] =
     "  .reg .u64 %rd1; .reg .u32 %r1; .reg .pred %q; ld.param.u64 %rd1, [p];\n"
     "again: ld.volatile.global.u32 %r1, [%rd1]; setp.eq.u32 %q, %r1, 0; @%q bra again;\n"
     "  mov.u32 %r1, 2; st.volatile.global.u32 [%rd1], %r1; ret;\n}\n"
+    ".visible .entry delay(.param .u32 ticks) {\n"
+    "  .reg .u32 %r<4>; .reg .pred %q; ld.param.u32 %r1, [ticks]; mov.u32 %r2, %clock;\n"
+    "again: mov.u32 %r3, %clock; sub.u32 %r3, %r3, %r2; setp.lt.u32 %q, %r3, %r1; @%q bra again; ret;\n}\n"
     ".visible .entry small(.param .u64 p) .maxntid 64, 1, 1 {\n"
     "  .reg .u64 %rd1; .reg .u32 %r1; ld.param.u64 %rd1, [p]; mov.u32 %r1, dynamic;\n"
     "  st.shared.u32 [%r1], %r1; ret;\n}\n"
@@ -71,7 +74,7 @@ static void test_module_functions_and_globals(void **state)
     size_t bytes;
     const char *name;
     ok(cuModuleGetFunctionCount(&count, f.module));
-    assert_int_equal(count, 7);
+    assert_int_equal(count, 8);
     ok(cuModuleEnumerateFunctions(all, 8, f.module));
     ok(cuFuncGetName(&name, all[0]));
     assert_string_equal(name, "add_index");
@@ -318,7 +321,7 @@ static void test_library_lives_in_every_context(void **state)
     const char *name;
     ok(cuLibraryLoadData(&lib, PTX, NULL, NULL, 0, NULL, NULL, 0));
     ok(cuLibraryGetKernelCount(&count, lib));
-    assert_int_equal(count, 7);
+    assert_int_equal(count, 8);
     ok(cuLibraryEnumerateKernels(all, 8, lib));
     ok(cuLibraryGetKernel(&kernel, lib, "bump"));
     assert_ptr_equal(kernel, all[2]);
@@ -506,6 +509,26 @@ static void test_kernels_run_concurrently(void **state)
     ok(cuMemFreeHost((void *)flag));
 }
 
+/* Programs reckon how many clocks a delay has from the attribute: one of a quarter of a second may not take many times
+ * that. Counted in processor time, which a busy machine does not change. */
+static void test_clock_rate_is_that_of_the_clock(void **state)
+{
+    int khz;
+    struct timespec start, end;
+    ok(cuDeviceGetAttribute(&khz, CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 0));
+    unsigned ticks = (unsigned)khz * 250u;
+    void *params[] = {&ticks};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
+    ok(launch(function("delay"), 1, 1, 0, params));
+    ok(cuCtxSynchronize());
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
+    double seconds = (double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) / 1e9;
+    assert_true(seconds > 0.025);
+#ifndef __SANITIZE_THREAD__
+    assert_true(seconds < 2.5);
+#endif
+}
+
 /* ---- faults ----------------------------------------------------------------------------------------------------- */
 
 static void expect_sticky(CUresult error, const char *name, CUdeviceptr p)
@@ -646,6 +669,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_launch_refuses, setup, reset_context),
         cmocka_unit_test_setup_teardown(test_kernel_reaches_host_memory, setup, reset_context),
         cmocka_unit_test_setup_teardown(test_kernels_run_concurrently, setup, reset_context),
+        cmocka_unit_test_setup_teardown(test_clock_rate_is_that_of_the_clock, setup, reset_context),
         cmocka_unit_test_setup_teardown(test_fault_illegal_address, setup, reset_context),
         cmocka_unit_test_setup_teardown(test_fault_null, setup, reset_context),
         cmocka_unit_test_setup_teardown(test_fault_host_pointer, setup, reset_context),

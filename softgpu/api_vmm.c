@@ -111,10 +111,8 @@ static bool reserved(uint64_t address, uint64_t bytes)
 
 /* ---- physical memory -------------------------------------------------------------------------------------------- */
 
-static void drop_unused(struct vmm_handle *h)
+static void destroy(struct vmm_handle *h)
 {
-    if (h->refs || h->mapped)
-        return;
     if (h->fd >= 0)
         close(h->fd);
     if (h->imported) {
@@ -125,6 +123,12 @@ static void drop_unused(struct vmm_handle *h)
         memory_unlock();
     }
     free(h);
+}
+
+static void drop_unused(struct vmm_handle *h)
+{
+    if (!h->refs && !h->mapped)
+        destroy(h);
 }
 
 static struct vmm_handle *new_handle(uint64_t count, const CUmemAllocationProp *prop)
@@ -173,7 +177,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CU
         return CUDA_ERROR_OUT_OF_MEMORY;
     h->refs = take_pages(h, count) && handle_add(h, HANDLE_VMM);
     if (!h->refs) {
-        drop_unused(h);
+        destroy(h);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     *handle = (uintptr_t)h;
@@ -302,7 +306,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
     h->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* it can be passed on */
     h->refs = handle_add(h, HANDLE_VMM);
     if (!h->refs) {
-        drop_unused(h);
+        destroy(h);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     *handle = (uintptr_t)h;

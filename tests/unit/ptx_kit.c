@@ -103,12 +103,12 @@ static size_t map_bytes(const struct ptx_range *r, int map)
 static void keep(const struct kit *k, struct kept *out)
 {
     for (size_t i = 0; i < k->memory.range_count; i++) {
-        void *maps[3];
+        void *maps[3] = {0};
         (void)maps_of(&k->ranges[i], maps);
         for (int m = 0; m < 3; m++) {
             size_t bytes = map_bytes(&k->ranges[i], m);
             out->maps[i][m] = maps[m] ? malloc(bytes + 1) : NULL;
-            if (maps[m])
+            if (out->maps[i][m])
                 memcpy(out->maps[i][m], maps[m], bytes);
         }
     }
@@ -117,10 +117,10 @@ static void keep(const struct kit *k, struct kept *out)
 static void put_back(const struct kit *k, struct kept *from)
 {
     for (size_t i = 0; i < k->memory.range_count; i++) {
-        void *maps[3];
+        void *maps[3] = {0};
         (void)maps_of(&k->ranges[i], maps);
         for (int m = 0; m < 3; m++)
-            if (maps[m])
+            if (from->maps[i][m])
                 memcpy(maps[m], from->maps[i][m], map_bytes(&k->ranges[i], m));
     }
 }
@@ -132,6 +132,12 @@ static void drop(const struct kit *k, struct kept *kept)
             free(kept->maps[i][m]);
 }
 
+bool kit_same_access(const struct ptx_access *a, const struct ptx_access *b)
+{
+    return a->ptx_line == b->ptx_line && memcmp(a->block, b->block, sizeof a->block) == 0 &&
+           memcmp(a->thread, b->thread, sizeof a->thread) == 0 && a->write == b->write && a->atomic == b->atomic;
+}
+
 bool kit_same_faults(const struct ptx_result *a, const struct ptx_result *b)
 {
     if (a->fault_count != b->fault_count || a->faults_dropped != b->faults_dropped)
@@ -139,11 +145,10 @@ bool kit_same_faults(const struct ptx_result *a, const struct ptx_result *b)
     for (size_t i = 0; i < a->fault_count; i++) {
         const struct ptx_fault *x = &a->faults[i], *y = &b->faults[i];
         if (x->kind != y->kind || x->kernel != y->kernel || x->space != y->space ||
-            memcmp(&x->access, &y->access, sizeof x->access) != 0 ||
-            memcmp(&x->other, &y->other, sizeof x->other) != 0 || x->address != y->address || x->bytes != y->bytes ||
-            x->has_range != y->has_range || x->provenance != y->provenance || x->range_id != y->range_id ||
-            x->offset != y->offset || x->count != y->count || x->same_value != y->same_value ||
-            x->threads != y->threads)
+            !kit_same_access(&x->access, &y->access) || !kit_same_access(&x->other, &y->other) ||
+            x->address != y->address || x->bytes != y->bytes || x->has_range != y->has_range ||
+            x->provenance != y->provenance || x->range_id != y->range_id || x->offset != y->offset ||
+            x->count != y->count || x->same_value != y->same_value || x->threads != y->threads)
             return false;
     }
     return true;
@@ -152,7 +157,7 @@ bool kit_same_faults(const struct ptx_result *a, const struct ptx_result *b)
 static enum status run_both(struct kit *k)
 {
     static const char *const names[] = {"memory", "what was written", "what was read"};
-    struct kept before, after;
+    struct kept before = {0}, after = {0};
     struct ptx_result exact;
     keep(k, &before);
     k->launch.one_by_one = true;
@@ -167,10 +172,11 @@ static enum status run_both(struct kit *k)
         fail_msg("%s: %zu faults one by one, %zu under guard (%s)", k->launch.kernel->name, exact.fault_count,
                  k->result.fault_count, k->result.guarded ? "sound" : k->result.doubt);
     for (size_t i = 0; i < k->memory.range_count; i++) {
-        void *maps[3];
+        void *maps[3] = {0};
         (void)maps_of(&k->ranges[i], maps);
         for (int m = 0; m < 3; m++)
-            if (!k->order_matters && maps[m] && memcmp(maps[m], after.maps[i][m], map_bytes(&k->ranges[i], m)) != 0)
+            if (!k->order_matters && after.maps[i][m] &&
+                memcmp(maps[m], after.maps[i][m], map_bytes(&k->ranges[i], m)) != 0)
                 fail_msg("%s: %s of buffer %zu differs under guard", k->launch.kernel->name, names[m], i);
     }
     if (getenv("OPSDEBUG_GUARD_TELL") && !exact.fault_count && !k->result.guarded)

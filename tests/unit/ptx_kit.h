@@ -43,6 +43,7 @@ enum status kit_run_shadow(struct kit *k);
 /* Every third run takes the lock-step handlers for AVX2 where there is AVX-512; with OPSDEBUG_LANES_AVX2 in the
  * environment, all do. kit_run() asks for that itself. */
 void kit_choose_handlers(void);
+bool kit_same_access(const struct ptx_access *a, const struct ptx_access *b);
 bool kit_same_faults(const struct ptx_result *a, const struct ptx_result *b);
 void kit_free(struct kit *k);
 char *kit_read_file(const char *name, size_t *bytes); /* tests/ptx/NAME; malloc'd */

@@ -28,6 +28,7 @@
 #define ok(call)           assert_int_equal((call), cudaSuccess)
 #define fails(error, call) assert_int_equal((call), (error))
 #define LENGTH(array)      (sizeof(array) / sizeof *(array))
+#define NO_STREAM          ((cudaStream_t)(uintptr_t)0x1234) /* the handle of nothing */
 
 /* The call fails and leaves the error as the thread's last one. */
 #define sets(error, call)                                                                                              \

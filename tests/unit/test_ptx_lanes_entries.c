@@ -32,7 +32,8 @@ static struct outcome run(size_t bytes, uint32_t columns, size_t shift, bool old
     struct kit k;
     struct outcome o = {aligned_alloc(64, bytes), NULL};
     uint64_t random = 7;
-    char *room = calloc(bytes / 2 + 8, sizeof *o.entries);
+    const size_t room_bytes = (bytes / 2 + 8) * sizeof *o.entries;
+    char *room = calloc(1, room_bytes);
     assert_true(o.values && room);
     o.entries = (struct ptx_shadow_value *)(void *)(room + shift);
     memset(o.values, 0, bytes);

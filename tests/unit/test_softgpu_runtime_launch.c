@@ -3,7 +3,6 @@
 
 #include "tests/unit/softgpu_runtime_module.h"
 
-static const cudaStream_t no_stream = (cudaStream_t)(uintptr_t)0x1234; /* the handle of nothing */
 static cudaStream_t stream;
 static unsigned *number; /* on the device */
 
@@ -48,9 +47,10 @@ static cudaError_t launch(int form, const void *function, dim3 grid, dim3 block,
 
 static void test_launches(void **state)
 {
-    const cudaStream_t streams[] = {stream, NULL, cudaStreamLegacy, cudaStreamPerThread};
+    enum { STREAMS = 4 };
+    const cudaStream_t streams[STREAMS] = {stream, NULL, cudaStreamLegacy, cudaStreamPerThread};
     for (int form = 0; form < FORMS; form++) {
-        for (unsigned i = 0; i < LENGTH(streams); i++) {
+        for (unsigned i = 0; i < STREAMS; i++) {
             ok(launch(form, &store_stub, one, one, 0, 10 * i + 5, streams[i]));
             ok(cudaStreamSynchronize(streams[i]));
             assert_int_equal(value(), 10 * i + 5);
@@ -85,7 +85,7 @@ static void test_launches_refuse(void **state)
             sets(cases[i].error, launch(form, &store_stub, cases[i].grid, cases[i].block, cases[i].shared, 0, stream));
         sets(cudaErrorInvalidDeviceFunction, launch(form, &unknown_stub, one, one, 0, 0, stream));
         sets(cudaErrorInvalidDeviceFunction, launch(form, NULL, one, one, 0, 0, stream));
-        sets(cudaErrorInvalidResourceHandle, launch(form, &store_stub, one, one, 0, 0, no_stream));
+        sets(cudaErrorInvalidResourceHandle, launch(form, &store_stub, one, one, 0, 0, NO_STREAM));
     }
     void *args[] = {&number, &number};
     sets(cudaErrorInvalidValue, cudaLaunchKernelExC(NULL, &store_stub, args));

@@ -3,7 +3,6 @@
 
 enum { BYTES = 2 << 20 };
 
-static const cudaStream_t no_stream = (cudaStream_t)(uintptr_t)0x1234; /* the handle of nothing */
 static struct cudaMemLocation device = {.type = cudaMemLocationTypeDevice, .id = 0},
                               host = {.type = cudaMemLocationTypeHost},
                               nowhere = {.type = cudaMemLocationTypeDevice, .id = 55};
@@ -99,7 +98,7 @@ static void test_prefetches(void **state)
     managed[0] = 9; /* usable as before */
     assert_int_equal(managed[0], 9);
     for (int i = 0; i < 4; i++) {
-        sets(cudaErrorInvalidResourceHandle, prefetch(i, managed, BYTES, device, no_stream));
+        sets(cudaErrorInvalidResourceHandle, prefetch(i, managed, BYTES, device, NO_STREAM));
         sets(cudaErrorInvalidValue, prefetch(i, managed, BYTES + 1, device, stream));
         sets(cudaErrorInvalidValue, prefetch(i, managed, 0, device, stream));
     }
@@ -150,7 +149,7 @@ static void test_batches_of_copies(void **state)
     assert_memory_equal(in, out, 150);
     sets(cudaErrorInvalidValue, copy_two(to, from, cudaMemcpySrcAccessOrderInvalid, s));
     sets(cudaErrorInvalidValue, copy_two(NULL, from, cudaMemcpySrcAccessOrderStream, s));
-    sets(cudaErrorInvalidResourceHandle, copy_two(to, from, cudaMemcpySrcAccessOrderStream, no_stream));
+    sets(cudaErrorInvalidResourceHandle, copy_two(to, from, cudaMemcpySrcAccessOrderStream, NO_STREAM));
     sets(cudaErrorInvalidValue, copy_two(to, from, cudaMemcpySrcAccessOrderStream, cudaStreamLegacy));
     to[1] = NULL; /* then none of it is done */
     in[0] = 1;

@@ -1,7 +1,6 @@
 /* Stream-ordered memory and its pools through the runtime. */
 #include "tests/unit/softgpu_runtime.h"
 
-static const cudaStream_t no_stream = (cudaStream_t)(uintptr_t)0x1234; /* the handle of nothing */
 static cudaStream_t stream;
 static cudaMemPool_t pool;
 static struct cudaMemLocation here = {.type = cudaMemLocationTypeDevice, .id = 0};
@@ -47,7 +46,7 @@ static void test_memory_in_stream_order(void **state)
 /* Memory whose free was not reached yet may be given out again in its own stream only. */
 static void test_calls_go_to_stream_0(void **state)
 {
-    const cudaStream_t explicitly = OWN_STREAM ? cudaStreamPerThread : cudaStreamLegacy;
+    cudaStream_t explicitly = OWN_STREAM ? cudaStreamPerThread : cudaStreamLegacy;
     void *p, *again, *other;
     struct elsewhere e;
     for (int i = 0; i < 2; i++) {
@@ -74,12 +73,12 @@ static void test_memory_refuses(void **state)
     void *p;
     for (int i = 0; i < 2; i++) {
         sets(cudaErrorInvalidValue, take(i, NULL, 4, stream));
-        sets(cudaErrorInvalidResourceHandle, take(i, &p, 4, no_stream));
+        sets(cudaErrorInvalidResourceHandle, take(i, &p, 4, NO_STREAM));
         sets(cudaErrorMemoryAllocation, take(i, &p, (size_t)1 << 60, stream));
     }
     sets(cudaErrorInvalidValue, cudaMallocFromPoolAsync(&p, 4, NULL, stream));
     ok(cudaMallocAsync(&p, 64, stream));
-    sets(cudaErrorInvalidResourceHandle, cudaFreeAsync(p, no_stream));
+    sets(cudaErrorInvalidResourceHandle, cudaFreeAsync(p, NO_STREAM));
     sets(cudaErrorInvalidValue, cudaFreeAsync((char *)p + 4, stream));
     ok(cudaFreeAsync(p, stream));
 }

@@ -7,7 +7,6 @@
 #define DEFAULT_STREAM cudaStreamLegacy
 #endif
 
-static const cudaStream_t no_stream = (cudaStream_t)(uintptr_t)0x1234; /* the handle of nothing */
 static cudaStream_t stream;
 
 static int setup(void **state)
@@ -71,14 +70,14 @@ static void test_streams_refuse(void **state)
     sets(cudaErrorInvalidValue, cudaStreamGetId(stream, NULL));
     sets(cudaErrorInvalidValue, cudaStreamGetDevice(stream, NULL));
     sets(cudaErrorInvalidValue, cudaStreamIsCapturing(stream, NULL));
-    sets(cudaErrorInvalidResourceHandle, cudaStreamGetPriority(no_stream, &number));
-    sets(cudaErrorInvalidResourceHandle, cudaStreamGetFlags(no_stream, &flags));
-    sets(cudaErrorInvalidResourceHandle, cudaStreamGetId(no_stream, &id));
-    sets(cudaErrorInvalidResourceHandle, cudaStreamGetDevice(no_stream, &number));
-    sets(cudaErrorInvalidResourceHandle, cudaStreamQuery(no_stream));
-    sets(cudaErrorInvalidResourceHandle, cudaStreamSynchronize(no_stream));
-    sets(cudaErrorInvalidResourceHandle, cudaStreamIsCapturing(no_stream, &capture));
-    sets(cudaErrorInvalidResourceHandle, cudaStreamDestroy(no_stream));
+    sets(cudaErrorInvalidResourceHandle, cudaStreamGetPriority(NO_STREAM, &number));
+    sets(cudaErrorInvalidResourceHandle, cudaStreamGetFlags(NO_STREAM, &flags));
+    sets(cudaErrorInvalidResourceHandle, cudaStreamGetId(NO_STREAM, &id));
+    sets(cudaErrorInvalidResourceHandle, cudaStreamGetDevice(NO_STREAM, &number));
+    sets(cudaErrorInvalidResourceHandle, cudaStreamQuery(NO_STREAM));
+    sets(cudaErrorInvalidResourceHandle, cudaStreamSynchronize(NO_STREAM));
+    sets(cudaErrorInvalidResourceHandle, cudaStreamIsCapturing(NO_STREAM, &capture));
+    sets(cudaErrorInvalidResourceHandle, cudaStreamDestroy(NO_STREAM));
     sets(cudaErrorInvalidResourceHandle, cudaStreamDestroy(NULL));
     ok(cudaStreamCreate(&s));
     ok(cudaStreamDestroy(s));
@@ -88,8 +87,9 @@ static void test_streams_refuse(void **state)
 static void test_query_and_wait(void **state)
 {
     struct gate g = {0};
-    const cudaStream_t streams[] = {NULL, stream, cudaStreamLegacy, cudaStreamPerThread};
-    for (size_t i = 0; i < LENGTH(streams); i++) {
+    enum { STREAMS = 4 };
+    const cudaStream_t streams[STREAMS] = {NULL, stream, cudaStreamLegacy, cudaStreamPerThread};
+    for (size_t i = 0; i < STREAMS; i++) {
         atomic_store(&g.open, false);
         ok(cudaStreamQuery(streams[i]));
         ok(cudaLaunchHostFunc(streams[i], wait_at, &g));
@@ -117,9 +117,9 @@ static void test_attributes(void **state)
     sets(cudaErrorInvalidValue, cudaStreamSetAttribute(stream, (cudaLaunchAttributeID)77, &set));
     sets(cudaErrorInvalidValue, cudaStreamGetAttribute(stream, cudaLaunchAttributeCooperative, &got));
     sets(cudaErrorInvalidValue, cudaStreamGetAttribute(stream, cudaLaunchAttributePriority, NULL));
-    sets(cudaErrorInvalidResourceHandle, cudaStreamGetAttribute(no_stream, cudaLaunchAttributePriority, &got));
-    sets(cudaErrorInvalidResourceHandle, cudaStreamSetAttribute(no_stream, cudaLaunchAttributePriority, &set));
-    sets(cudaErrorInvalidResourceHandle, cudaStreamCopyAttributes(stream, no_stream));
+    sets(cudaErrorInvalidResourceHandle, cudaStreamGetAttribute(NO_STREAM, cudaLaunchAttributePriority, &got));
+    sets(cudaErrorInvalidResourceHandle, cudaStreamSetAttribute(NO_STREAM, cudaLaunchAttributePriority, &set));
+    sets(cudaErrorInvalidResourceHandle, cudaStreamCopyAttributes(stream, NO_STREAM));
     ok(cudaStreamDestroy(other));
 }
 
@@ -134,7 +134,7 @@ static void test_attach_memory(void **state)
     sets(cudaErrorInvalidValue, cudaStreamAttachMemAsync(stream, managed, 0, 16));
     sets(cudaErrorInvalidValue, cudaStreamAttachMemAsync(stream, plain, 0, cudaMemAttachSingle));
     sets(cudaErrorInvalidValue, cudaStreamAttachMemAsync(stream, NULL, 0, cudaMemAttachSingle));
-    sets(cudaErrorInvalidResourceHandle, cudaStreamAttachMemAsync(no_stream, managed, 0, cudaMemAttachSingle));
+    sets(cudaErrorInvalidResourceHandle, cudaStreamAttachMemAsync(NO_STREAM, managed, 0, cudaMemAttachSingle));
     ok(cudaFree(managed));
     ok(cudaFree(plain));
 }
@@ -232,8 +232,8 @@ static void test_events_refuse(void **state)
     sets(cudaErrorInvalidResourceHandle, cudaEventDestroy(NULL));
     sets(cudaErrorInvalidResourceHandle, cudaStreamWaitEvent(stream, NULL, 0));
     ok(cudaEventCreate(&e));
-    sets(cudaErrorInvalidResourceHandle, cudaEventRecord(e, no_stream));
-    sets(cudaErrorInvalidResourceHandle, cudaStreamWaitEvent(no_stream, e, 0));
+    sets(cudaErrorInvalidResourceHandle, cudaEventRecord(e, NO_STREAM));
+    sets(cudaErrorInvalidResourceHandle, cudaStreamWaitEvent(NO_STREAM, e, 0));
     sets(cudaErrorInvalidValue, cudaStreamWaitEvent(stream, e, 7));
     sets(cudaErrorInvalidValue, cudaEventRecordWithFlags(e, stream, 7));
     ok(cudaEventDestroy(e));
@@ -265,8 +265,9 @@ static void test_callbacks_run_in_order(void **state)
     struct gate g = {0};
     unsigned next = 0;
     struct told told[4];
-    const cudaStream_t streams[] = {NULL, stream};
-    for (size_t k = 0; k < LENGTH(streams); k++) {
+    enum { STREAMS = 2 };
+    const cudaStream_t streams[STREAMS] = {NULL, stream};
+    for (size_t k = 0; k < STREAMS; k++) {
         next = 0;
         atomic_store(&g.open, false);
         ok(cudaLaunchHostFunc(streams[k], wait_at, &g));
@@ -294,9 +295,9 @@ static void test_callbacks_refuse(void **state)
     struct told t;
     sets(cudaErrorInvalidValue, cudaStreamAddCallback(stream, tell, &t, 1));
     sets(cudaErrorInvalidValue, cudaStreamAddCallback(stream, NULL, &t, 0));
-    sets(cudaErrorInvalidResourceHandle, cudaStreamAddCallback(no_stream, tell, &t, 0));
+    sets(cudaErrorInvalidResourceHandle, cudaStreamAddCallback(NO_STREAM, tell, &t, 0));
     sets(cudaErrorInvalidValue, cudaLaunchHostFunc(stream, NULL, &t));
-    sets(cudaErrorInvalidResourceHandle, cudaLaunchHostFunc(no_stream, wait_at, &t));
+    sets(cudaErrorInvalidResourceHandle, cudaLaunchHostFunc(NO_STREAM, wait_at, &t));
 }
 
 int main(void)

@@ -36,303 +36,54 @@ static CUresult finish(struct copy_call *c, CUresult result)
     return call_leave(&c->call, result);
 }
 
-static CUresult copy_unified(enum hook hook, CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
-{
-    struct copy_call c;
-    if (!begin(&c, hook, CAP_COPY_UNIFIED, dst, src, ByteCount, NULL, false))
-        return PASS(cuMemcpy, hook)(dst, src, ByteCount);
-    return finish(&c, REAL(cuMemcpy, hook)(dst, src, ByteCount));
-}
+/* A function and its form for a thread's own default stream. Of what is recorded, addresses come as numbers. */
+#define FORM(name, function, kind, target, source, stream, asynchronous, parameters, ...)                              \
+    CUresult name parameters                                                                                           \
+    {                                                                                                                  \
+        struct copy_call c;                                                                                            \
+        if (!begin(&c, HOOK_##name, kind, target, source, ByteCount, stream, asynchronous))                            \
+            return PASS(function, HOOK_##name)(__VA_ARGS__);                                                           \
+        return finish(&c, REAL(function, HOOK_##name)(__VA_ARGS__));                                                   \
+    }
+#define COPY(function, own_stream, ...)                                                                                \
+    FORM(function, function, __VA_ARGS__)                                                                              \
+    FORM(function##own_stream, function, __VA_ARGS__)
 
-CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
-{
-    return copy_unified(HOOK_cuMemcpy, dst, src, ByteCount);
-}
-
-CUresult cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
-{
-    return copy_unified(HOOK_cuMemcpy_ptds, dst, src, ByteCount);
-}
-
-static CUresult copy_unified_async(enum hook hook, CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
-{
-    struct copy_call c;
-    if (!begin(&c, hook, CAP_COPY_UNIFIED, dst, src, ByteCount, hStream, true))
-        return PASS(cuMemcpyAsync, hook)(dst, src, ByteCount, hStream);
-    return finish(&c, REAL(cuMemcpyAsync, hook)(dst, src, ByteCount, hStream));
-}
-
-CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
-{
-    return copy_unified_async(HOOK_cuMemcpyAsync, dst, src, ByteCount, hStream);
-}
-
-CUresult cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
-{
-    return copy_unified_async(HOOK_cuMemcpyAsync_ptsz, dst, src, ByteCount, hStream);
-}
-
-static CUresult copy_htod(enum hook hook, CUdeviceptr dst, const void *src, size_t ByteCount)
-{
-    struct copy_call c;
-    if (!begin(&c, hook, CAP_COPY_HTOD, dst, (uint64_t)(uintptr_t)src, ByteCount, NULL, false))
-        return PASS(cuMemcpyHtoD_v2, hook)(dst, src, ByteCount);
-    return finish(&c, REAL(cuMemcpyHtoD_v2, hook)(dst, src, ByteCount));
-}
-
-CUresult cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t ByteCount)
-{
-    return copy_htod(HOOK_cuMemcpyHtoD_v2, dst, src, ByteCount);
-}
-
-CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr dst, const void *src, size_t ByteCount)
-{
-    return copy_htod(HOOK_cuMemcpyHtoD_v2_ptds, dst, src, ByteCount);
-}
-
-static CUresult copy_dtoh(enum hook hook, void *dst, CUdeviceptr src, size_t ByteCount)
-{
-    struct copy_call c;
-    if (!begin(&c, hook, CAP_COPY_DTOH, (uint64_t)(uintptr_t)dst, src, ByteCount, NULL, false))
-        return PASS(cuMemcpyDtoH_v2, hook)(dst, src, ByteCount);
-    return finish(&c, REAL(cuMemcpyDtoH_v2, hook)(dst, src, ByteCount));
-}
-
-CUresult cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t ByteCount)
-{
-    return copy_dtoh(HOOK_cuMemcpyDtoH_v2, dst, src, ByteCount);
-}
-
-CUresult cuMemcpyDtoH_v2_ptds(void *dst, CUdeviceptr src, size_t ByteCount)
-{
-    return copy_dtoh(HOOK_cuMemcpyDtoH_v2_ptds, dst, src, ByteCount);
-}
-
-static CUresult copy_dtod(enum hook hook, CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
-{
-    struct copy_call c;
-    if (!begin(&c, hook, CAP_COPY_DTOD, dst, src, ByteCount, NULL, false))
-        return PASS(cuMemcpyDtoD_v2, hook)(dst, src, ByteCount);
-    return finish(&c, REAL(cuMemcpyDtoD_v2, hook)(dst, src, ByteCount));
-}
-
-CUresult cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
-{
-    return copy_dtod(HOOK_cuMemcpyDtoD_v2, dst, src, ByteCount);
-}
-
-CUresult cuMemcpyDtoD_v2_ptds(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
-{
-    return copy_dtod(HOOK_cuMemcpyDtoD_v2_ptds, dst, src, ByteCount);
-}
-
-static CUresult copy_htodasync(enum hook hook, CUdeviceptr dst, const void *src, size_t ByteCount, CUstream hStream)
-{
-    struct copy_call c;
-    if (!begin(&c, hook, CAP_COPY_HTOD, dst, (uint64_t)(uintptr_t)src, ByteCount, hStream, true))
-        return PASS(cuMemcpyHtoDAsync_v2, hook)(dst, src, ByteCount, hStream);
-    return finish(&c, REAL(cuMemcpyHtoDAsync_v2, hook)(dst, src, ByteCount, hStream));
-}
-
-CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t ByteCount, CUstream hStream)
-{
-    return copy_htodasync(HOOK_cuMemcpyHtoDAsync_v2, dst, src, ByteCount, hStream);
-}
-
-CUresult cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dst, const void *src, size_t ByteCount, CUstream hStream)
-{
-    return copy_htodasync(HOOK_cuMemcpyHtoDAsync_v2_ptsz, dst, src, ByteCount, hStream);
-}
-
-static CUresult copy_dtohasync(enum hook hook, void *dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
-{
-    struct copy_call c;
-    if (!begin(&c, hook, CAP_COPY_DTOH, (uint64_t)(uintptr_t)dst, src, ByteCount, hStream, true))
-        return PASS(cuMemcpyDtoHAsync_v2, hook)(dst, src, ByteCount, hStream);
-    return finish(&c, REAL(cuMemcpyDtoHAsync_v2, hook)(dst, src, ByteCount, hStream));
-}
-
-CUresult cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
-{
-    return copy_dtohasync(HOOK_cuMemcpyDtoHAsync_v2, dst, src, ByteCount, hStream);
-}
-
-CUresult cuMemcpyDtoHAsync_v2_ptsz(void *dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
-{
-    return copy_dtohasync(HOOK_cuMemcpyDtoHAsync_v2_ptsz, dst, src, ByteCount, hStream);
-}
-
-static CUresult copy_dtodasync(enum hook hook, CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
-{
-    struct copy_call c;
-    if (!begin(&c, hook, CAP_COPY_DTOD, dst, src, ByteCount, hStream, true))
-        return PASS(cuMemcpyDtoDAsync_v2, hook)(dst, src, ByteCount, hStream);
-    return finish(&c, REAL(cuMemcpyDtoDAsync_v2, hook)(dst, src, ByteCount, hStream));
-}
-
-CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
-{
-    return copy_dtodasync(HOOK_cuMemcpyDtoDAsync_v2, dst, src, ByteCount, hStream);
-}
-
-CUresult cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
-{
-    return copy_dtodasync(HOOK_cuMemcpyDtoDAsync_v2_ptsz, dst, src, ByteCount, hStream);
-}
-
-static CUresult copy_peer(enum hook hook, CUdeviceptr dst, CUcontext dstContext, CUdeviceptr src, CUcontext srcContext,
-                          size_t ByteCount)
-{
-    struct copy_call c;
-    if (!begin(&c, hook, CAP_COPY_DTOD, dst, src, ByteCount, NULL, false))
-        return PASS(cuMemcpyPeer, hook)(dst, dstContext, src, srcContext, ByteCount);
-    return finish(&c, REAL(cuMemcpyPeer, hook)(dst, dstContext, src, srcContext, ByteCount));
-}
-
-CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dstContext, CUdeviceptr src, CUcontext srcContext, size_t ByteCount)
-{
-    return copy_peer(HOOK_cuMemcpyPeer, dst, dstContext, src, srcContext, ByteCount);
-}
-
-CUresult cuMemcpyPeer_ptds(CUdeviceptr dst, CUcontext dstContext, CUdeviceptr src, CUcontext srcContext,
-                           size_t ByteCount)
-{
-    return copy_peer(HOOK_cuMemcpyPeer_ptds, dst, dstContext, src, srcContext, ByteCount);
-}
-
-static CUresult copy_peerasync(enum hook hook, CUdeviceptr dst, CUcontext dstContext, CUdeviceptr src,
-                               CUcontext srcContext, size_t ByteCount, CUstream hStream)
-{
-    struct copy_call c;
-    if (!begin(&c, hook, CAP_COPY_DTOD, dst, src, ByteCount, hStream, true))
-        return PASS(cuMemcpyPeerAsync, hook)(dst, dstContext, src, srcContext, ByteCount, hStream);
-    return finish(&c, REAL(cuMemcpyPeerAsync, hook)(dst, dstContext, src, srcContext, ByteCount, hStream));
-}
-
-CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dstContext, CUdeviceptr src, CUcontext srcContext,
-                           size_t ByteCount, CUstream hStream)
-{
-    return copy_peerasync(HOOK_cuMemcpyPeerAsync, dst, dstContext, src, srcContext, ByteCount, hStream);
-}
-
-CUresult cuMemcpyPeerAsync_ptsz(CUdeviceptr dst, CUcontext dstContext, CUdeviceptr src, CUcontext srcContext,
-                                size_t ByteCount, CUstream hStream)
-{
-    return copy_peerasync(HOOK_cuMemcpyPeerAsync_ptsz, dst, dstContext, src, srcContext, ByteCount, hStream);
-}
+COPY(cuMemcpy, _ptds, CAP_COPY_UNIFIED, dst, src, NULL, false, (CUdeviceptr dst, CUdeviceptr src, size_t ByteCount),
+     dst, src, ByteCount)
+COPY(cuMemcpyAsync, _ptsz, CAP_COPY_UNIFIED, dst, src, hStream, true,
+     (CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream), dst, src, ByteCount, hStream)
+COPY(cuMemcpyHtoD_v2, _ptds, CAP_COPY_HTOD, dst, (uint64_t)(uintptr_t)src, NULL, false,
+     (CUdeviceptr dst, const void *src, size_t ByteCount), dst, src, ByteCount)
+COPY(cuMemcpyDtoH_v2, _ptds, CAP_COPY_DTOH, (uint64_t)(uintptr_t)dst, src, NULL, false,
+     (void *dst, CUdeviceptr src, size_t ByteCount), dst, src, ByteCount)
+COPY(cuMemcpyDtoD_v2, _ptds, CAP_COPY_DTOD, dst, src, NULL, false, (CUdeviceptr dst, CUdeviceptr src, size_t ByteCount),
+     dst, src, ByteCount)
+COPY(cuMemcpyHtoDAsync_v2, _ptsz, CAP_COPY_HTOD, dst, (uint64_t)(uintptr_t)src, hStream, true,
+     (CUdeviceptr dst, const void *src, size_t ByteCount, CUstream hStream), dst, src, ByteCount, hStream)
+COPY(cuMemcpyDtoHAsync_v2, _ptsz, CAP_COPY_DTOH, (uint64_t)(uintptr_t)dst, src, hStream, true,
+     (void *dst, CUdeviceptr src, size_t ByteCount, CUstream hStream), dst, src, ByteCount, hStream)
+COPY(cuMemcpyDtoDAsync_v2, _ptsz, CAP_COPY_DTOD, dst, src, hStream, true,
+     (CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream), dst, src, ByteCount, hStream)
+COPY(cuMemcpyPeer, _ptds, CAP_COPY_DTOD, dst, src, NULL, false,
+     (CUdeviceptr dst, CUcontext dstContext, CUdeviceptr src, CUcontext srcContext, size_t ByteCount), dst, dstContext,
+     src, srcContext, ByteCount)
+COPY(cuMemcpyPeerAsync, _ptsz, CAP_COPY_DTOD, dst, src, hStream, true,
+     (CUdeviceptr dst, CUcontext dstContext, CUdeviceptr src, CUcontext srcContext, size_t ByteCount, CUstream hStream),
+     dst, dstContext, src, srcContext, ByteCount, hStream)
 
 /* With arrays: the array's side has no address; its handle stands there, plus the offset. */
-
-static CUresult copy_dtoa(enum hook hook, CUarray dst, size_t dstOffset, CUdeviceptr src, size_t ByteCount)
-{
-    struct copy_call c;
-    if (!begin(&c, hook, CAP_COPY_ARRAY, (uint64_t)(uintptr_t)dst + dstOffset, src, ByteCount, NULL, false))
-        return PASS(cuMemcpyDtoA_v2, hook)(dst, dstOffset, src, ByteCount);
-    return finish(&c, REAL(cuMemcpyDtoA_v2, hook)(dst, dstOffset, src, ByteCount));
-}
-
-CUresult cuMemcpyDtoA_v2(CUarray dst, size_t dstOffset, CUdeviceptr src, size_t ByteCount)
-{
-    return copy_dtoa(HOOK_cuMemcpyDtoA_v2, dst, dstOffset, src, ByteCount);
-}
-
-CUresult cuMemcpyDtoA_v2_ptds(CUarray dst, size_t dstOffset, CUdeviceptr src, size_t ByteCount)
-{
-    return copy_dtoa(HOOK_cuMemcpyDtoA_v2_ptds, dst, dstOffset, src, ByteCount);
-}
-
-static CUresult copy_atod(enum hook hook, CUdeviceptr dst, CUarray src, size_t srcOffset, size_t ByteCount)
-{
-    struct copy_call c;
-    if (!begin(&c, hook, CAP_COPY_ARRAY, dst, (uint64_t)(uintptr_t)src + srcOffset, ByteCount, NULL, false))
-        return PASS(cuMemcpyAtoD_v2, hook)(dst, src, srcOffset, ByteCount);
-    return finish(&c, REAL(cuMemcpyAtoD_v2, hook)(dst, src, srcOffset, ByteCount));
-}
-
-CUresult cuMemcpyAtoD_v2(CUdeviceptr dst, CUarray src, size_t srcOffset, size_t ByteCount)
-{
-    return copy_atod(HOOK_cuMemcpyAtoD_v2, dst, src, srcOffset, ByteCount);
-}
-
-CUresult cuMemcpyAtoD_v2_ptds(CUdeviceptr dst, CUarray src, size_t srcOffset, size_t ByteCount)
-{
-    return copy_atod(HOOK_cuMemcpyAtoD_v2_ptds, dst, src, srcOffset, ByteCount);
-}
-
-static CUresult copy_htoa(enum hook hook, CUarray dst, size_t dstOffset, const void *src, size_t ByteCount)
-{
-    struct copy_call c;
-    if (!begin(&c, hook, CAP_COPY_ARRAY, (uint64_t)(uintptr_t)dst + dstOffset, (uint64_t)(uintptr_t)src, ByteCount,
-               NULL, false))
-        return PASS(cuMemcpyHtoA_v2, hook)(dst, dstOffset, src, ByteCount);
-    return finish(&c, REAL(cuMemcpyHtoA_v2, hook)(dst, dstOffset, src, ByteCount));
-}
-
-CUresult cuMemcpyHtoA_v2(CUarray dst, size_t dstOffset, const void *src, size_t ByteCount)
-{
-    return copy_htoa(HOOK_cuMemcpyHtoA_v2, dst, dstOffset, src, ByteCount);
-}
-
-CUresult cuMemcpyHtoA_v2_ptds(CUarray dst, size_t dstOffset, const void *src, size_t ByteCount)
-{
-    return copy_htoa(HOOK_cuMemcpyHtoA_v2_ptds, dst, dstOffset, src, ByteCount);
-}
-
-static CUresult copy_atoh(enum hook hook, void *dst, CUarray src, size_t srcOffset, size_t ByteCount)
-{
-    struct copy_call c;
-    if (!begin(&c, hook, CAP_COPY_ARRAY, (uint64_t)(uintptr_t)dst, (uint64_t)(uintptr_t)src + srcOffset, ByteCount,
-               NULL, false))
-        return PASS(cuMemcpyAtoH_v2, hook)(dst, src, srcOffset, ByteCount);
-    return finish(&c, REAL(cuMemcpyAtoH_v2, hook)(dst, src, srcOffset, ByteCount));
-}
-
-CUresult cuMemcpyAtoH_v2(void *dst, CUarray src, size_t srcOffset, size_t ByteCount)
-{
-    return copy_atoh(HOOK_cuMemcpyAtoH_v2, dst, src, srcOffset, ByteCount);
-}
-
-CUresult cuMemcpyAtoH_v2_ptds(void *dst, CUarray src, size_t srcOffset, size_t ByteCount)
-{
-    return copy_atoh(HOOK_cuMemcpyAtoH_v2_ptds, dst, src, srcOffset, ByteCount);
-}
-
-static CUresult copy_htoaasync(enum hook hook, CUarray dst, size_t dstOffset, const void *src, size_t ByteCount,
-                               CUstream hStream)
-{
-    struct copy_call c;
-    if (!begin(&c, hook, CAP_COPY_ARRAY, (uint64_t)(uintptr_t)dst + dstOffset, (uint64_t)(uintptr_t)src, ByteCount,
-               hStream, true))
-        return PASS(cuMemcpyHtoAAsync_v2, hook)(dst, dstOffset, src, ByteCount, hStream);
-    return finish(&c, REAL(cuMemcpyHtoAAsync_v2, hook)(dst, dstOffset, src, ByteCount, hStream));
-}
-
-CUresult cuMemcpyHtoAAsync_v2(CUarray dst, size_t dstOffset, const void *src, size_t ByteCount, CUstream hStream)
-{
-    return copy_htoaasync(HOOK_cuMemcpyHtoAAsync_v2, dst, dstOffset, src, ByteCount, hStream);
-}
-
-CUresult cuMemcpyHtoAAsync_v2_ptsz(CUarray dst, size_t dstOffset, const void *src, size_t ByteCount, CUstream hStream)
-{
-    return copy_htoaasync(HOOK_cuMemcpyHtoAAsync_v2_ptsz, dst, dstOffset, src, ByteCount, hStream);
-}
-
-static CUresult copy_atohasync(enum hook hook, void *dst, CUarray src, size_t srcOffset, size_t ByteCount,
-                               CUstream hStream)
-{
-    struct copy_call c;
-    if (!begin(&c, hook, CAP_COPY_ARRAY, (uint64_t)(uintptr_t)dst, (uint64_t)(uintptr_t)src + srcOffset, ByteCount,
-               hStream, true))
-        return PASS(cuMemcpyAtoHAsync_v2, hook)(dst, src, srcOffset, ByteCount, hStream);
-    return finish(&c, REAL(cuMemcpyAtoHAsync_v2, hook)(dst, src, srcOffset, ByteCount, hStream));
-}
-
-CUresult cuMemcpyAtoHAsync_v2(void *dst, CUarray src, size_t srcOffset, size_t ByteCount, CUstream hStream)
-{
-    return copy_atohasync(HOOK_cuMemcpyAtoHAsync_v2, dst, src, srcOffset, ByteCount, hStream);
-}
-
-CUresult cuMemcpyAtoHAsync_v2_ptsz(void *dst, CUarray src, size_t srcOffset, size_t ByteCount, CUstream hStream)
-{
-    return copy_atohasync(HOOK_cuMemcpyAtoHAsync_v2_ptsz, dst, src, srcOffset, ByteCount, hStream);
-}
+COPY(cuMemcpyDtoA_v2, _ptds, CAP_COPY_ARRAY, (uint64_t)(uintptr_t)dst + dstOffset, src, NULL, false,
+     (CUarray dst, size_t dstOffset, CUdeviceptr src, size_t ByteCount), dst, dstOffset, src, ByteCount)
+COPY(cuMemcpyAtoD_v2, _ptds, CAP_COPY_ARRAY, dst, (uint64_t)(uintptr_t)src + srcOffset, NULL, false,
+     (CUdeviceptr dst, CUarray src, size_t srcOffset, size_t ByteCount), dst, src, srcOffset, ByteCount)
+COPY(cuMemcpyHtoA_v2, _ptds, CAP_COPY_ARRAY, (uint64_t)(uintptr_t)dst + dstOffset, (uint64_t)(uintptr_t)src, NULL,
+     false, (CUarray dst, size_t dstOffset, const void *src, size_t ByteCount), dst, dstOffset, src, ByteCount)
+COPY(cuMemcpyAtoH_v2, _ptds, CAP_COPY_ARRAY, (uint64_t)(uintptr_t)dst, (uint64_t)(uintptr_t)src + srcOffset, NULL,
+     false, (void *dst, CUarray src, size_t srcOffset, size_t ByteCount), dst, src, srcOffset, ByteCount)
+COPY(cuMemcpyHtoAAsync_v2, _ptsz, CAP_COPY_ARRAY, (uint64_t)(uintptr_t)dst + dstOffset, (uint64_t)(uintptr_t)src,
+     hStream, true, (CUarray dst, size_t dstOffset, const void *src, size_t ByteCount, CUstream hStream), dst,
+     dstOffset, src, ByteCount, hStream)
+COPY(cuMemcpyAtoHAsync_v2, _ptsz, CAP_COPY_ARRAY, (uint64_t)(uintptr_t)dst, (uint64_t)(uintptr_t)src + srcOffset,
+     hStream, true, (void *dst, CUarray src, size_t srcOffset, size_t ByteCount, CUstream hStream), dst, src, srcOffset,
+     ByteCount, hStream)

@@ -74,191 +74,63 @@ static struct cap_copy shape_peer(const CUDA_MEMCPY3D_PEER *c)
     return facts;
 }
 
-static CUresult copy_2d(enum hook hook, const CUDA_MEMCPY2D *pCopy)
-{
-    struct call call;
-    if (!call_enter(&call, hook))
-        return PASS(cuMemcpy2D_v2, hook)(pCopy);
-    copy_before(&call, NULL, false);
-    call_begin(&call);
-    CUresult result = REAL(cuMemcpy2D_v2, hook)(pCopy);
-    call_end(&call);
-    if (result == CUDA_SUCCESS) {
-        struct cap_copy facts = shape_2d(pCopy);
-        facts.asynchronous = false;
-        copy_done(copy_record(&call, &facts, NULL), &call, result, &facts, NULL);
+/* One copy and its form for a thread's own default stream; `shape` says what of it is recorded. */
+#define COPY(function, own_stream, type, shape)                                                                        \
+    static CUresult function##_by(enum hook hook, const type *pCopy)                                                   \
+    {                                                                                                                  \
+        struct call call;                                                                                              \
+        if (!call_enter(&call, hook))                                                                                  \
+            return PASS(function, hook)(pCopy);                                                                        \
+        copy_before(&call, NULL, false);                                                                               \
+        call_begin(&call);                                                                                             \
+        CUresult result = REAL(function, hook)(pCopy);                                                                 \
+        call_end(&call);                                                                                               \
+        if (result == CUDA_SUCCESS) {                                                                                  \
+            struct cap_copy facts = shape(pCopy);                                                                      \
+            facts.asynchronous = false;                                                                                \
+            copy_done(copy_record(&call, &facts, NULL), &call, result, &facts, NULL);                                  \
+        }                                                                                                              \
+        return call_leave(&call, result);                                                                              \
+    }                                                                                                                  \
+    CUresult function(const type *pCopy)                                                                               \
+    {                                                                                                                  \
+        return function##_by(HOOK_##function, pCopy);                                                                  \
+    }                                                                                                                  \
+    CUresult function##own_stream(const type *pCopy)                                                                   \
+    {                                                                                                                  \
+        return function##_by(HOOK_##function##own_stream, pCopy);                                                      \
     }
-    return call_leave(&call, result);
-}
 
-CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
-{
-    return copy_2d(HOOK_cuMemcpy2D_v2, pCopy);
-}
-
-CUresult cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *pCopy)
-{
-    return copy_2d(HOOK_cuMemcpy2D_v2_ptds, pCopy);
-}
-
-static CUresult copy_2dunaligned(enum hook hook, const CUDA_MEMCPY2D *pCopy)
-{
-    struct call call;
-    if (!call_enter(&call, hook))
-        return PASS(cuMemcpy2DUnaligned_v2, hook)(pCopy);
-    copy_before(&call, NULL, false);
-    call_begin(&call);
-    CUresult result = REAL(cuMemcpy2DUnaligned_v2, hook)(pCopy);
-    call_end(&call);
-    if (result == CUDA_SUCCESS) {
-        struct cap_copy facts = shape_2d(pCopy);
-        facts.asynchronous = false;
-        copy_done(copy_record(&call, &facts, NULL), &call, result, &facts, NULL);
+#define COPY_ASYNC(function, own_stream, type, shape)                                                                  \
+    static CUresult function##_by(enum hook hook, const type *pCopy, CUstream hStream)                                 \
+    {                                                                                                                  \
+        struct call call;                                                                                              \
+        if (!call_enter(&call, hook))                                                                                  \
+            return PASS(function, hook)(pCopy, hStream);                                                               \
+        copy_before(&call, hStream, true);                                                                             \
+        call_begin(&call);                                                                                             \
+        CUresult result = REAL(function, hook)(pCopy, hStream);                                                        \
+        call_end(&call);                                                                                               \
+        if (result == CUDA_SUCCESS) {                                                                                  \
+            struct cap_copy facts = shape(pCopy);                                                                      \
+            facts.asynchronous = true;                                                                                 \
+            copy_done(copy_record(&call, &facts, hStream), &call, result, &facts, hStream);                            \
+        }                                                                                                              \
+        return call_leave(&call, result);                                                                              \
+    }                                                                                                                  \
+    CUresult function(const type *pCopy, CUstream hStream)                                                             \
+    {                                                                                                                  \
+        return function##_by(HOOK_##function, pCopy, hStream);                                                         \
+    }                                                                                                                  \
+    CUresult function##own_stream(const type *pCopy, CUstream hStream)                                                 \
+    {                                                                                                                  \
+        return function##_by(HOOK_##function##own_stream, pCopy, hStream);                                             \
     }
-    return call_leave(&call, result);
-}
 
-CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
-{
-    return copy_2dunaligned(HOOK_cuMemcpy2DUnaligned_v2, pCopy);
-}
-
-CUresult cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D *pCopy)
-{
-    return copy_2dunaligned(HOOK_cuMemcpy2DUnaligned_v2_ptds, pCopy);
-}
-
-static CUresult copy_2dasync(enum hook hook, const CUDA_MEMCPY2D *pCopy, CUstream hStream)
-{
-    struct call call;
-    if (!call_enter(&call, hook))
-        return PASS(cuMemcpy2DAsync_v2, hook)(pCopy, hStream);
-    copy_before(&call, hStream, true);
-    call_begin(&call);
-    CUresult result = REAL(cuMemcpy2DAsync_v2, hook)(pCopy, hStream);
-    call_end(&call);
-    if (result == CUDA_SUCCESS) {
-        struct cap_copy facts = shape_2d(pCopy);
-        facts.asynchronous = true;
-        copy_done(copy_record(&call, &facts, hStream), &call, result, &facts, hStream);
-    }
-    return call_leave(&call, result);
-}
-
-CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
-{
-    return copy_2dasync(HOOK_cuMemcpy2DAsync_v2, pCopy, hStream);
-}
-
-CUresult cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
-{
-    return copy_2dasync(HOOK_cuMemcpy2DAsync_v2_ptsz, pCopy, hStream);
-}
-
-static CUresult copy_3d(enum hook hook, const CUDA_MEMCPY3D *pCopy)
-{
-    struct call call;
-    if (!call_enter(&call, hook))
-        return PASS(cuMemcpy3D_v2, hook)(pCopy);
-    copy_before(&call, NULL, false);
-    call_begin(&call);
-    CUresult result = REAL(cuMemcpy3D_v2, hook)(pCopy);
-    call_end(&call);
-    if (result == CUDA_SUCCESS) {
-        struct cap_copy facts = shape_3d(pCopy);
-        facts.asynchronous = false;
-        copy_done(copy_record(&call, &facts, NULL), &call, result, &facts, NULL);
-    }
-    return call_leave(&call, result);
-}
-
-CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)
-{
-    return copy_3d(HOOK_cuMemcpy3D_v2, pCopy);
-}
-
-CUresult cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *pCopy)
-{
-    return copy_3d(HOOK_cuMemcpy3D_v2_ptds, pCopy);
-}
-
-static CUresult copy_3dasync(enum hook hook, const CUDA_MEMCPY3D *pCopy, CUstream hStream)
-{
-    struct call call;
-    if (!call_enter(&call, hook))
-        return PASS(cuMemcpy3DAsync_v2, hook)(pCopy, hStream);
-    copy_before(&call, hStream, true);
-    call_begin(&call);
-    CUresult result = REAL(cuMemcpy3DAsync_v2, hook)(pCopy, hStream);
-    call_end(&call);
-    if (result == CUDA_SUCCESS) {
-        struct cap_copy facts = shape_3d(pCopy);
-        facts.asynchronous = true;
-        copy_done(copy_record(&call, &facts, hStream), &call, result, &facts, hStream);
-    }
-    return call_leave(&call, result);
-}
-
-CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
-{
-    return copy_3dasync(HOOK_cuMemcpy3DAsync_v2, pCopy, hStream);
-}
-
-CUresult cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
-{
-    return copy_3dasync(HOOK_cuMemcpy3DAsync_v2_ptsz, pCopy, hStream);
-}
-
-static CUresult copy_3dpeer(enum hook hook, const CUDA_MEMCPY3D_PEER *pCopy)
-{
-    struct call call;
-    if (!call_enter(&call, hook))
-        return PASS(cuMemcpy3DPeer, hook)(pCopy);
-    copy_before(&call, NULL, false);
-    call_begin(&call);
-    CUresult result = REAL(cuMemcpy3DPeer, hook)(pCopy);
-    call_end(&call);
-    if (result == CUDA_SUCCESS) {
-        struct cap_copy facts = shape_peer(pCopy);
-        facts.asynchronous = false;
-        copy_done(copy_record(&call, &facts, NULL), &call, result, &facts, NULL);
-    }
-    return call_leave(&call, result);
-}
-
-CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy)
-{
-    return copy_3dpeer(HOOK_cuMemcpy3DPeer, pCopy);
-}
-
-CUresult cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *pCopy)
-{
-    return copy_3dpeer(HOOK_cuMemcpy3DPeer_ptds, pCopy);
-}
-
-static CUresult copy_3dpeerasync(enum hook hook, const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
-{
-    struct call call;
-    if (!call_enter(&call, hook))
-        return PASS(cuMemcpy3DPeerAsync, hook)(pCopy, hStream);
-    copy_before(&call, hStream, true);
-    call_begin(&call);
-    CUresult result = REAL(cuMemcpy3DPeerAsync, hook)(pCopy, hStream);
-    call_end(&call);
-    if (result == CUDA_SUCCESS) {
-        struct cap_copy facts = shape_peer(pCopy);
-        facts.asynchronous = true;
-        copy_done(copy_record(&call, &facts, hStream), &call, result, &facts, hStream);
-    }
-    return call_leave(&call, result);
-}
-
-CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
-{
-    return copy_3dpeerasync(HOOK_cuMemcpy3DPeerAsync, pCopy, hStream);
-}
-
-CUresult cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
-{
-    return copy_3dpeerasync(HOOK_cuMemcpy3DPeerAsync_ptsz, pCopy, hStream);
-}
+COPY(cuMemcpy2D_v2, _ptds, CUDA_MEMCPY2D, shape_2d)
+COPY(cuMemcpy2DUnaligned_v2, _ptds, CUDA_MEMCPY2D, shape_2d)
+COPY(cuMemcpy3D_v2, _ptds, CUDA_MEMCPY3D, shape_3d)
+COPY(cuMemcpy3DPeer, _ptds, CUDA_MEMCPY3D_PEER, shape_peer)
+COPY_ASYNC(cuMemcpy2DAsync_v2, _ptsz, CUDA_MEMCPY2D, shape_2d)
+COPY_ASYNC(cuMemcpy3DAsync_v2, _ptsz, CUDA_MEMCPY3D, shape_3d)
+COPY_ASYNC(cuMemcpy3DPeerAsync, _ptsz, CUDA_MEMCPY3D_PEER, shape_peer)

@@ -49,230 +49,60 @@ static CUresult finish(struct set_call *c, CUresult result)
     return call_leave(&c->call, result);
 }
 
-static CUresult set_d8(enum hook hook, CUdeviceptr dst, unsigned char value, size_t count)
-{
-    struct set_call c;
-    if (!begin(&c, hook, dst, 0, value, 1, count, 1, NULL, false))
-        return PASS(cuMemsetD8_v2, hook)(dst, value, count);
-    return finish(&c, REAL(cuMemsetD8_v2, hook)(dst, value, count));
-}
+/* A function and its form for a thread's own default stream, by one that takes the hook first. */
+#define FORMS(function, own_stream, helper, parameters, ...)                                                           \
+    CUresult function parameters                                                                                       \
+    {                                                                                                                  \
+        return helper(HOOK_##function, __VA_ARGS__);                                                                   \
+    }                                                                                                                  \
+    CUresult function##own_stream parameters                                                                           \
+    {                                                                                                                  \
+        return helper(HOOK_##function##own_stream, __VA_ARGS__);                                                       \
+    }
 
-CUresult cuMemsetD8_v2(CUdeviceptr dst, unsigned char value, size_t count)
-{
-    return set_d8(HOOK_cuMemsetD8_v2, dst, value, count);
-}
+#define SETS(bits, type)                                                                                               \
+    static CUresult set_d##bits(enum hook hook, CUdeviceptr dst, type value, size_t count)                             \
+    {                                                                                                                  \
+        struct set_call c;                                                                                             \
+        if (!begin(&c, hook, dst, 0, value, (bits) / 8, count, 1, NULL, false))                                        \
+            return PASS(cuMemsetD##bits##_v2, hook)(dst, value, count);                                                \
+        return finish(&c, REAL(cuMemsetD##bits##_v2, hook)(dst, value, count));                                        \
+    }                                                                                                                  \
+    FORMS(cuMemsetD##bits##_v2, _ptds, set_d##bits, (CUdeviceptr dst, type value, size_t count), dst, value, count)    \
+                                                                                                                       \
+    static CUresult set_d##bits##_async(enum hook hook, CUdeviceptr dst, type value, size_t count, CUstream hStream)   \
+    {                                                                                                                  \
+        struct set_call c;                                                                                             \
+        if (!begin(&c, hook, dst, 0, value, (bits) / 8, count, 1, hStream, true))                                      \
+            return PASS(cuMemsetD##bits##Async, hook)(dst, value, count, hStream);                                     \
+        return finish(&c, REAL(cuMemsetD##bits##Async, hook)(dst, value, count, hStream));                             \
+    }                                                                                                                  \
+    FORMS(cuMemsetD##bits##Async, _ptsz, set_d##bits##_async,                                                          \
+          (CUdeviceptr dst, type value, size_t count, CUstream hStream), dst, value, count, hStream)                   \
+                                                                                                                       \
+    static CUresult set_d2d##bits(enum hook hook, CUdeviceptr dst, size_t pitch, type value, size_t width,             \
+                                  size_t height)                                                                       \
+    {                                                                                                                  \
+        struct set_call c;                                                                                             \
+        if (!begin(&c, hook, dst, pitch, value, (bits) / 8, width, height, NULL, false))                               \
+            return PASS(cuMemsetD2D##bits##_v2, hook)(dst, pitch, value, width, height);                               \
+        return finish(&c, REAL(cuMemsetD2D##bits##_v2, hook)(dst, pitch, value, width, height));                       \
+    }                                                                                                                  \
+    FORMS(cuMemsetD2D##bits##_v2, _ptds, set_d2d##bits,                                                                \
+          (CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height), dst, pitch, value, width, height)  \
+                                                                                                                       \
+    static CUresult set_d2d##bits##_async(enum hook hook, CUdeviceptr dst, size_t pitch, type value, size_t width,     \
+                                          size_t height, CUstream hStream)                                             \
+    {                                                                                                                  \
+        struct set_call c;                                                                                             \
+        if (!begin(&c, hook, dst, pitch, value, (bits) / 8, width, height, hStream, true))                             \
+            return PASS(cuMemsetD2D##bits##Async, hook)(dst, pitch, value, width, height, hStream);                    \
+        return finish(&c, REAL(cuMemsetD2D##bits##Async, hook)(dst, pitch, value, width, height, hStream));            \
+    }                                                                                                                  \
+    FORMS(cuMemsetD2D##bits##Async, _ptsz, set_d2d##bits##_async,                                                      \
+          (CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height, CUstream hStream), dst, pitch,      \
+          value, width, height, hStream)
 
-CUresult cuMemsetD8_v2_ptds(CUdeviceptr dst, unsigned char value, size_t count)
-{
-    return set_d8(HOOK_cuMemsetD8_v2_ptds, dst, value, count);
-}
-
-static CUresult set_d8async(enum hook hook, CUdeviceptr dst, unsigned char value, size_t count, CUstream hStream)
-{
-    struct set_call c;
-    if (!begin(&c, hook, dst, 0, value, 1, count, 1, hStream, true))
-        return PASS(cuMemsetD8Async, hook)(dst, value, count, hStream);
-    return finish(&c, REAL(cuMemsetD8Async, hook)(dst, value, count, hStream));
-}
-
-CUresult cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t count, CUstream hStream)
-{
-    return set_d8async(HOOK_cuMemsetD8Async, dst, value, count, hStream);
-}
-
-CUresult cuMemsetD8Async_ptsz(CUdeviceptr dst, unsigned char value, size_t count, CUstream hStream)
-{
-    return set_d8async(HOOK_cuMemsetD8Async_ptsz, dst, value, count, hStream);
-}
-
-static CUresult set_d2d8(enum hook hook, CUdeviceptr dst, size_t pitch, unsigned char value, size_t width,
-                         size_t height)
-{
-    struct set_call c;
-    if (!begin(&c, hook, dst, pitch, value, 1, width, height, NULL, false))
-        return PASS(cuMemsetD2D8_v2, hook)(dst, pitch, value, width, height);
-    return finish(&c, REAL(cuMemsetD2D8_v2, hook)(dst, pitch, value, width, height));
-}
-
-CUresult cuMemsetD2D8_v2(CUdeviceptr dst, size_t pitch, unsigned char value, size_t width, size_t height)
-{
-    return set_d2d8(HOOK_cuMemsetD2D8_v2, dst, pitch, value, width, height);
-}
-
-CUresult cuMemsetD2D8_v2_ptds(CUdeviceptr dst, size_t pitch, unsigned char value, size_t width, size_t height)
-{
-    return set_d2d8(HOOK_cuMemsetD2D8_v2_ptds, dst, pitch, value, width, height);
-}
-
-static CUresult set_d2d8async(enum hook hook, CUdeviceptr dst, size_t pitch, unsigned char value, size_t width,
-                              size_t height, CUstream hStream)
-{
-    struct set_call c;
-    if (!begin(&c, hook, dst, pitch, value, 1, width, height, hStream, true))
-        return PASS(cuMemsetD2D8Async, hook)(dst, pitch, value, width, height, hStream);
-    return finish(&c, REAL(cuMemsetD2D8Async, hook)(dst, pitch, value, width, height, hStream));
-}
-
-CUresult cuMemsetD2D8Async(CUdeviceptr dst, size_t pitch, unsigned char value, size_t width, size_t height,
-                           CUstream hStream)
-{
-    return set_d2d8async(HOOK_cuMemsetD2D8Async, dst, pitch, value, width, height, hStream);
-}
-
-CUresult cuMemsetD2D8Async_ptsz(CUdeviceptr dst, size_t pitch, unsigned char value, size_t width, size_t height,
-                                CUstream hStream)
-{
-    return set_d2d8async(HOOK_cuMemsetD2D8Async_ptsz, dst, pitch, value, width, height, hStream);
-}
-
-static CUresult set_d16(enum hook hook, CUdeviceptr dst, unsigned short value, size_t count)
-{
-    struct set_call c;
-    if (!begin(&c, hook, dst, 0, value, 2, count, 1, NULL, false))
-        return PASS(cuMemsetD16_v2, hook)(dst, value, count);
-    return finish(&c, REAL(cuMemsetD16_v2, hook)(dst, value, count));
-}
-
-CUresult cuMemsetD16_v2(CUdeviceptr dst, unsigned short value, size_t count)
-{
-    return set_d16(HOOK_cuMemsetD16_v2, dst, value, count);
-}
-
-CUresult cuMemsetD16_v2_ptds(CUdeviceptr dst, unsigned short value, size_t count)
-{
-    return set_d16(HOOK_cuMemsetD16_v2_ptds, dst, value, count);
-}
-
-static CUresult set_d16async(enum hook hook, CUdeviceptr dst, unsigned short value, size_t count, CUstream hStream)
-{
-    struct set_call c;
-    if (!begin(&c, hook, dst, 0, value, 2, count, 1, hStream, true))
-        return PASS(cuMemsetD16Async, hook)(dst, value, count, hStream);
-    return finish(&c, REAL(cuMemsetD16Async, hook)(dst, value, count, hStream));
-}
-
-CUresult cuMemsetD16Async(CUdeviceptr dst, unsigned short value, size_t count, CUstream hStream)
-{
-    return set_d16async(HOOK_cuMemsetD16Async, dst, value, count, hStream);
-}
-
-CUresult cuMemsetD16Async_ptsz(CUdeviceptr dst, unsigned short value, size_t count, CUstream hStream)
-{
-    return set_d16async(HOOK_cuMemsetD16Async_ptsz, dst, value, count, hStream);
-}
-
-static CUresult set_d2d16(enum hook hook, CUdeviceptr dst, size_t pitch, unsigned short value, size_t width,
-                          size_t height)
-{
-    struct set_call c;
-    if (!begin(&c, hook, dst, pitch, value, 2, width, height, NULL, false))
-        return PASS(cuMemsetD2D16_v2, hook)(dst, pitch, value, width, height);
-    return finish(&c, REAL(cuMemsetD2D16_v2, hook)(dst, pitch, value, width, height));
-}
-
-CUresult cuMemsetD2D16_v2(CUdeviceptr dst, size_t pitch, unsigned short value, size_t width, size_t height)
-{
-    return set_d2d16(HOOK_cuMemsetD2D16_v2, dst, pitch, value, width, height);
-}
-
-CUresult cuMemsetD2D16_v2_ptds(CUdeviceptr dst, size_t pitch, unsigned short value, size_t width, size_t height)
-{
-    return set_d2d16(HOOK_cuMemsetD2D16_v2_ptds, dst, pitch, value, width, height);
-}
-
-static CUresult set_d2d16async(enum hook hook, CUdeviceptr dst, size_t pitch, unsigned short value, size_t width,
-                               size_t height, CUstream hStream)
-{
-    struct set_call c;
-    if (!begin(&c, hook, dst, pitch, value, 2, width, height, hStream, true))
-        return PASS(cuMemsetD2D16Async, hook)(dst, pitch, value, width, height, hStream);
-    return finish(&c, REAL(cuMemsetD2D16Async, hook)(dst, pitch, value, width, height, hStream));
-}
-
-CUresult cuMemsetD2D16Async(CUdeviceptr dst, size_t pitch, unsigned short value, size_t width, size_t height,
-                            CUstream hStream)
-{
-    return set_d2d16async(HOOK_cuMemsetD2D16Async, dst, pitch, value, width, height, hStream);
-}
-
-CUresult cuMemsetD2D16Async_ptsz(CUdeviceptr dst, size_t pitch, unsigned short value, size_t width, size_t height,
-                                 CUstream hStream)
-{
-    return set_d2d16async(HOOK_cuMemsetD2D16Async_ptsz, dst, pitch, value, width, height, hStream);
-}
-
-static CUresult set_d32(enum hook hook, CUdeviceptr dst, unsigned int value, size_t count)
-{
-    struct set_call c;
-    if (!begin(&c, hook, dst, 0, value, 4, count, 1, NULL, false))
-        return PASS(cuMemsetD32_v2, hook)(dst, value, count);
-    return finish(&c, REAL(cuMemsetD32_v2, hook)(dst, value, count));
-}
-
-CUresult cuMemsetD32_v2(CUdeviceptr dst, unsigned int value, size_t count)
-{
-    return set_d32(HOOK_cuMemsetD32_v2, dst, value, count);
-}
-
-CUresult cuMemsetD32_v2_ptds(CUdeviceptr dst, unsigned int value, size_t count)
-{
-    return set_d32(HOOK_cuMemsetD32_v2_ptds, dst, value, count);
-}
-
-static CUresult set_d32async(enum hook hook, CUdeviceptr dst, unsigned int value, size_t count, CUstream hStream)
-{
-    struct set_call c;
-    if (!begin(&c, hook, dst, 0, value, 4, count, 1, hStream, true))
-        return PASS(cuMemsetD32Async, hook)(dst, value, count, hStream);
-    return finish(&c, REAL(cuMemsetD32Async, hook)(dst, value, count, hStream));
-}
-
-CUresult cuMemsetD32Async(CUdeviceptr dst, unsigned int value, size_t count, CUstream hStream)
-{
-    return set_d32async(HOOK_cuMemsetD32Async, dst, value, count, hStream);
-}
-
-CUresult cuMemsetD32Async_ptsz(CUdeviceptr dst, unsigned int value, size_t count, CUstream hStream)
-{
-    return set_d32async(HOOK_cuMemsetD32Async_ptsz, dst, value, count, hStream);
-}
-
-static CUresult set_d2d32(enum hook hook, CUdeviceptr dst, size_t pitch, unsigned int value, size_t width,
-                          size_t height)
-{
-    struct set_call c;
-    if (!begin(&c, hook, dst, pitch, value, 4, width, height, NULL, false))
-        return PASS(cuMemsetD2D32_v2, hook)(dst, pitch, value, width, height);
-    return finish(&c, REAL(cuMemsetD2D32_v2, hook)(dst, pitch, value, width, height));
-}
-
-CUresult cuMemsetD2D32_v2(CUdeviceptr dst, size_t pitch, unsigned int value, size_t width, size_t height)
-{
-    return set_d2d32(HOOK_cuMemsetD2D32_v2, dst, pitch, value, width, height);
-}
-
-CUresult cuMemsetD2D32_v2_ptds(CUdeviceptr dst, size_t pitch, unsigned int value, size_t width, size_t height)
-{
-    return set_d2d32(HOOK_cuMemsetD2D32_v2_ptds, dst, pitch, value, width, height);
-}
-
-static CUresult set_d2d32async(enum hook hook, CUdeviceptr dst, size_t pitch, unsigned int value, size_t width,
-                               size_t height, CUstream hStream)
-{
-    struct set_call c;
-    if (!begin(&c, hook, dst, pitch, value, 4, width, height, hStream, true))
-        return PASS(cuMemsetD2D32Async, hook)(dst, pitch, value, width, height, hStream);
-    return finish(&c, REAL(cuMemsetD2D32Async, hook)(dst, pitch, value, width, height, hStream));
-}
-
-CUresult cuMemsetD2D32Async(CUdeviceptr dst, size_t pitch, unsigned int value, size_t width, size_t height,
-                            CUstream hStream)
-{
-    return set_d2d32async(HOOK_cuMemsetD2D32Async, dst, pitch, value, width, height, hStream);
-}
-
-CUresult cuMemsetD2D32Async_ptsz(CUdeviceptr dst, size_t pitch, unsigned int value, size_t width, size_t height,
-                                 CUstream hStream)
-{
-    return set_d2d32async(HOOK_cuMemsetD2D32Async_ptsz, dst, pitch, value, width, height, hStream);
-}
+SETS(8, unsigned char)
+SETS(16, unsigned short)
+SETS(32, unsigned int)

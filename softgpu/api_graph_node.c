@@ -121,6 +121,42 @@ CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUg
     return reserved_ok(nodeParams) ? set_in_exec(hGraphExec, hNode, nodeParams) : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* The four functions of a kind whose parameters have a type of their own: `pack` makes them those of any node, `unpack`
+ * the other way. */
+#define NODE(kind, version, type, node_type, pack, unpack)                                                             \
+    CUresult cuGraphAdd##kind##Node##version(CUgraphNode *phGraphNode, CUgraph hGraph,                                 \
+                                             const CUgraphNode *dependencies, size_t numDependencies,                  \
+                                             const type *nodeParams)                                                   \
+    {                                                                                                                  \
+        if (!nodeParams)                                                                                               \
+            return CUDA_ERROR_INVALID_VALUE;                                                                           \
+        CUgraphNodeParams params = pack(nodeParams);                                                                   \
+        return add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &params);                                 \
+    }                                                                                                                  \
+    CUresult cuGraph##kind##NodeGetParams##version(CUgraphNode hNode, type *nodeParams)                                \
+    {                                                                                                                  \
+        CUgraphNodeParams params = {0};                                                                                \
+        CUresult result = nodeParams ? get(hNode, node_type, &params) : CUDA_ERROR_INVALID_VALUE;                      \
+        if (result == CUDA_SUCCESS)                                                                                    \
+            unpack(nodeParams, &params);                                                                               \
+        return result;                                                                                                 \
+    }                                                                                                                  \
+    CUresult cuGraph##kind##NodeSetParams##version(CUgraphNode hNode, const type *nodeParams)                          \
+    {                                                                                                                  \
+        if (!nodeParams)                                                                                               \
+            return CUDA_ERROR_INVALID_VALUE;                                                                           \
+        CUgraphNodeParams params = pack(nodeParams);                                                                   \
+        return set(hNode, &params);                                                                                    \
+    }                                                                                                                  \
+    CUresult cuGraphExec##kind##NodeSetParams##version(CUgraphExec hGraphExec, CUgraphNode hNode,                      \
+                                                       const type *nodeParams)                                         \
+    {                                                                                                                  \
+        if (!nodeParams)                                                                                               \
+            return CUDA_ERROR_INVALID_VALUE;                                                                           \
+        CUgraphNodeParams params = pack(nodeParams);                                                                   \
+        return set_in_exec(hGraphExec, hNode, &params);                                                                \
+    }
+
 /* ---- kernels ---------------------------------------------------------------------------------------------------- */
 
 /* The first version is the beginning of the later ones. */
@@ -140,81 +176,18 @@ static CUgraphNodeParams kernel_v2(const CUDA_KERNEL_NODE_PARAMS_v2 *p)
     return params;
 }
 
-CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                                 size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v2 *nodeParams)
+static void kernel_v1_out(CUDA_KERNEL_NODE_PARAMS_v1 *out, const CUgraphNodeParams *params)
 {
-    CUgraphNodeParams params;
-    if (!nodeParams)
-        return CUDA_ERROR_INVALID_VALUE;
-    params = kernel_v2(nodeParams);
-    return add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &params);
+    memcpy(out, &params->kernel, sizeof *out);
 }
 
-CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS_v2 *nodeParams)
+static void kernel_v2_out(CUDA_KERNEL_NODE_PARAMS_v2 *out, const CUgraphNodeParams *params)
 {
-    CUgraphNodeParams params = {0};
-    CUresult result = nodeParams ? get(hNode, CU_GRAPH_NODE_TYPE_KERNEL, &params) : CUDA_ERROR_INVALID_VALUE;
-    if (result == CUDA_SUCCESS)
-        memcpy(nodeParams, &params.kernel, sizeof *nodeParams);
-    return result;
+    memcpy(out, &params->kernel, sizeof *out);
 }
 
-CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v2 *nodeParams)
-{
-    CUgraphNodeParams params;
-    if (!nodeParams)
-        return CUDA_ERROR_INVALID_VALUE;
-    params = kernel_v2(nodeParams);
-    return set(hNode, &params);
-}
-
-CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode hNode,
-                                           const CUDA_KERNEL_NODE_PARAMS_v2 *nodeParams)
-{
-    CUgraphNodeParams params;
-    if (!nodeParams)
-        return CUDA_ERROR_INVALID_VALUE;
-    params = kernel_v2(nodeParams);
-    return set_in_exec(hGraphExec, hNode, &params);
-}
-
-CUresult cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                              size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
-{
-    CUgraphNodeParams params;
-    if (!nodeParams)
-        return CUDA_ERROR_INVALID_VALUE;
-    params = kernel_v1(nodeParams);
-    return add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &params);
-}
-
-CUresult cuGraphKernelNodeGetParams(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
-{
-    CUgraphNodeParams params = {0};
-    CUresult result = nodeParams ? get(hNode, CU_GRAPH_NODE_TYPE_KERNEL, &params) : CUDA_ERROR_INVALID_VALUE;
-    if (result == CUDA_SUCCESS)
-        memcpy(nodeParams, &params.kernel, sizeof *nodeParams);
-    return result;
-}
-
-CUresult cuGraphKernelNodeSetParams(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
-{
-    CUgraphNodeParams params;
-    if (!nodeParams)
-        return CUDA_ERROR_INVALID_VALUE;
-    params = kernel_v1(nodeParams);
-    return set(hNode, &params);
-}
-
-CUresult cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
-                                        const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
-{
-    CUgraphNodeParams params;
-    if (!nodeParams)
-        return CUDA_ERROR_INVALID_VALUE;
-    params = kernel_v1(nodeParams);
-    return set_in_exec(hGraphExec, hNode, &params);
-}
+NODE(Kernel, , CUDA_KERNEL_NODE_PARAMS_v1, CU_GRAPH_NODE_TYPE_KERNEL, kernel_v1, kernel_v1_out)
+NODE(Kernel, _v2, CUDA_KERNEL_NODE_PARAMS_v2, CU_GRAPH_NODE_TYPE_KERNEL, kernel_v2, kernel_v2_out)
 
 static CUresult attribute(CUgraphNode node, CUkernelNodeAttrID attr, CUkernelNodeAttrValue *out,
                           const CUkernelNodeAttrValue *in)
@@ -346,43 +319,17 @@ CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNod
 
 /* ---- functions of the host, nothing ----------------------------------------------------------------------------- */
 
-CUresult cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                            size_t numDependencies, const CUDA_HOST_NODE_PARAMS *nodeParams)
+static CUgraphNodeParams host_params(const CUDA_HOST_NODE_PARAMS *p)
 {
-    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_HOST};
-    if (!nodeParams)
-        return CUDA_ERROR_INVALID_VALUE;
-    params.host = (CUDA_HOST_NODE_PARAMS_v2){nodeParams->fn, nodeParams->userData};
-    return add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &params);
+    return (CUgraphNodeParams){.type = CU_GRAPH_NODE_TYPE_HOST, .host = {p->fn, p->userData}};
 }
 
-CUresult cuGraphHostNodeGetParams(CUgraphNode hNode, CUDA_HOST_NODE_PARAMS *nodeParams)
+static void host_out(CUDA_HOST_NODE_PARAMS *out, const CUgraphNodeParams *params)
 {
-    CUgraphNodeParams params = {0};
-    CUresult result = nodeParams ? get(hNode, CU_GRAPH_NODE_TYPE_HOST, &params) : CUDA_ERROR_INVALID_VALUE;
-    if (result == CUDA_SUCCESS)
-        *nodeParams = (CUDA_HOST_NODE_PARAMS){params.host.fn, params.host.userData};
-    return result;
+    *out = (CUDA_HOST_NODE_PARAMS){params->host.fn, params->host.userData};
 }
 
-CUresult cuGraphHostNodeSetParams(CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams)
-{
-    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_HOST};
-    if (!nodeParams)
-        return CUDA_ERROR_INVALID_VALUE;
-    params.host = (CUDA_HOST_NODE_PARAMS_v2){nodeParams->fn, nodeParams->userData};
-    return set(hNode, &params);
-}
-
-CUresult cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
-                                      const CUDA_HOST_NODE_PARAMS *nodeParams)
-{
-    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_HOST};
-    if (!nodeParams)
-        return CUDA_ERROR_INVALID_VALUE;
-    params.host = (CUDA_HOST_NODE_PARAMS_v2){nodeParams->fn, nodeParams->userData};
-    return set_in_exec(hGraphExec, hNode, &params);
-}
+NODE(Host, , CUDA_HOST_NODE_PARAMS, CU_GRAPH_NODE_TYPE_HOST, host_params, host_out)
 
 CUresult cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
                              size_t numDependencies)
@@ -503,41 +450,10 @@ static CUgraphNodeParams memop_params(const CUDA_BATCH_MEM_OP_NODE_PARAMS *p)
     return params;
 }
 
-CUresult cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                                  size_t numDependencies, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
+static void memop_out(CUDA_BATCH_MEM_OP_NODE_PARAMS *out, const CUgraphNodeParams *params)
 {
-    CUgraphNodeParams params;
-    if (!nodeParams)
-        return CUDA_ERROR_INVALID_VALUE;
-    params = memop_params(nodeParams);
-    return add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &params);
+    const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2 *p = &params->memOp;
+    *out = (CUDA_BATCH_MEM_OP_NODE_PARAMS){p->ctx, p->count, p->paramArray, p->flags};
 }
 
-CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode hNode, CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams_out)
-{
-    CUgraphNodeParams params = {0};
-    CUresult result = nodeParams_out ? get(hNode, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, &params) : CUDA_ERROR_INVALID_VALUE;
-    if (result == CUDA_SUCCESS)
-        *nodeParams_out = (CUDA_BATCH_MEM_OP_NODE_PARAMS){params.memOp.ctx, params.memOp.count, params.memOp.paramArray,
-                                                          params.memOp.flags};
-    return result;
-}
-
-CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
-{
-    CUgraphNodeParams params;
-    if (!nodeParams)
-        return CUDA_ERROR_INVALID_VALUE;
-    params = memop_params(nodeParams);
-    return set(hNode, &params);
-}
-
-CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
-                                            const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
-{
-    CUgraphNodeParams params;
-    if (!nodeParams)
-        return CUDA_ERROR_INVALID_VALUE;
-    params = memop_params(nodeParams);
-    return set_in_exec(hGraphExec, hNode, &params);
-}
+NODE(BatchMemOp, , CUDA_BATCH_MEM_OP_NODE_PARAMS, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, memop_params, memop_out)

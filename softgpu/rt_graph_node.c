@@ -198,6 +198,22 @@ cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t hGraphExec, cudaG
     return set_copy_in_exec(result, hGraphExec, node, &p, context);
 }
 
+static CUresult enter_to_symbol(const void *symbol, const void *src, size_t count, size_t offset,
+                                enum cudaMemcpyKind kind, CUDA_MEMCPY3D *p, CUcontext *context)
+{
+    void *address = NULL;
+    CUresult result = enter_symbol(symbol, count, offset, &address);
+    return result == CUDA_SUCCESS ? enter_line(address, src, count, kind, p, context) : result;
+}
+
+static CUresult enter_from_symbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind,
+                                  CUDA_MEMCPY3D *p, CUcontext *context)
+{
+    void *address = NULL;
+    CUresult result = enter_symbol(symbol, count, offset, &address);
+    return result == CUDA_SUCCESS ? enter_line(dst, address, count, kind, p, context) : result;
+}
+
 cudaError_t cudaGraphAddMemcpyNodeToSymbol(cudaGraphNode_t *pGraphNode, cudaGraph_t graph,
                                            const cudaGraphNode_t *pDependencies, size_t numDependencies,
                                            const void *symbol, const void *src, size_t count, size_t offset,
@@ -205,10 +221,7 @@ cudaError_t cudaGraphAddMemcpyNodeToSymbol(cudaGraphNode_t *pGraphNode, cudaGrap
 {
     CUDA_MEMCPY3D p;
     CUcontext context = NULL;
-    void *address = NULL;
-    CUresult result = enter_symbol(symbol, count, offset, &address);
-    if (result == CUDA_SUCCESS)
-        result = enter_line(address, src, count, kind, &p, &context);
+    CUresult result = enter_to_symbol(symbol, src, count, offset, kind, &p, &context);
     return add_copy(result, pGraphNode, graph, pDependencies, numDependencies, &p, context);
 }
 
@@ -217,10 +230,7 @@ cudaError_t cudaGraphMemcpyNodeSetParamsToSymbol(cudaGraphNode_t node, const voi
 {
     CUDA_MEMCPY3D p;
     CUcontext context = NULL;
-    void *address = NULL;
-    CUresult result = enter_symbol(symbol, count, offset, &address);
-    if (result == CUDA_SUCCESS)
-        result = enter_line(address, src, count, kind, &p, &context);
+    CUresult result = enter_to_symbol(symbol, src, count, offset, kind, &p, &context);
     return set_copy(result, node, &p);
 }
 
@@ -230,10 +240,7 @@ cudaError_t cudaGraphExecMemcpyNodeSetParamsToSymbol(cudaGraphExec_t hGraphExec,
 {
     CUDA_MEMCPY3D p;
     CUcontext context = NULL;
-    void *address = NULL;
-    CUresult result = enter_symbol(symbol, count, offset, &address);
-    if (result == CUDA_SUCCESS)
-        result = enter_line(address, src, count, kind, &p, &context);
+    CUresult result = enter_to_symbol(symbol, src, count, offset, kind, &p, &context);
     return set_copy_in_exec(result, hGraphExec, node, &p, context);
 }
 
@@ -243,10 +250,7 @@ cudaError_t cudaGraphAddMemcpyNodeFromSymbol(cudaGraphNode_t *pGraphNode, cudaGr
 {
     CUDA_MEMCPY3D p;
     CUcontext context = NULL;
-    void *address = NULL;
-    CUresult result = enter_symbol(symbol, count, offset, &address);
-    if (result == CUDA_SUCCESS)
-        result = enter_line(dst, address, count, kind, &p, &context);
+    CUresult result = enter_from_symbol(dst, symbol, count, offset, kind, &p, &context);
     return add_copy(result, pGraphNode, graph, pDependencies, numDependencies, &p, context);
 }
 
@@ -255,10 +259,7 @@ cudaError_t cudaGraphMemcpyNodeSetParamsFromSymbol(cudaGraphNode_t node, void *d
 {
     CUDA_MEMCPY3D p;
     CUcontext context = NULL;
-    void *address = NULL;
-    CUresult result = enter_symbol(symbol, count, offset, &address);
-    if (result == CUDA_SUCCESS)
-        result = enter_line(dst, address, count, kind, &p, &context);
+    CUresult result = enter_from_symbol(dst, symbol, count, offset, kind, &p, &context);
     return set_copy(result, node, &p);
 }
 
@@ -268,10 +269,7 @@ cudaError_t cudaGraphExecMemcpyNodeSetParamsFromSymbol(cudaGraphExec_t hGraphExe
 {
     CUDA_MEMCPY3D p;
     CUcontext context = NULL;
-    void *address = NULL;
-    CUresult result = enter_symbol(symbol, count, offset, &address);
-    if (result == CUDA_SUCCESS)
-        result = enter_line(dst, address, count, kind, &p, &context);
+    CUresult result = enter_from_symbol(dst, symbol, count, offset, kind, &p, &context);
     return set_copy_in_exec(result, hGraphExec, node, &p, context);
 }
 

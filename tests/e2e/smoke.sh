@@ -31,7 +31,9 @@ cat >"$scratch/noticing" <<'END'
 END
 cat >"$scratch/timing" <<'END'
 #!/bin/bash
-[ -z "${LD_PRELOAD:-}" ] && echo "Time: 0.003 (s)" || echo "Time: 0.006 (s)"
+[ -z "${LD_PRELOAD:-}" ] && ms=3 || ms=6
+echo "Time: 0.00$ms (s)"
+echo "Sending to the device took 0.00$ms"
 END
 cat >"$scratch/slow" <<'END'
 #!/bin/bash
@@ -53,6 +55,9 @@ printf '%s\t./slow\n' "$scratch" >"$list"
 smoke --timeout 1 "$list"
 check "a program that does not end" grep -Eq '^slow +timeout' "$scratch/table"
 
+smoke --help
+equal "help: exit code" 0 $?
+check "help names the options" grep -q -- --variants "$scratch/table"
 for wrong in "--nothing $list" "" "$scratch/missing" "--softgpu $scratch $list" "--timeout"; do
     # shellcheck disable=SC2086
     smoke $wrong

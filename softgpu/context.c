@@ -272,11 +272,7 @@ void context_teardown(struct context *c)
     module_unload_context(c);
     context_lock();
     c->generation++;
-    while (c->streams) {
-        struct stream *s = c->streams;
-        handle_remove(s, HANDLE_STREAM);
-        engine_stream_close(s);
-    }
+    engine_close_all(c);
     for (unsigned i = 0; i < PAGE_DEVICES; i++)
         atomic_store(&c->peers[i], NULL);
     op_unref(c->gate);

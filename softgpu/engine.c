@@ -39,11 +39,22 @@ bool engine_in_callback(void)
     return in_callback;
 }
 
+/* A thread of the program that is cancelled while it waits would take the lock, or the stream that it helps, with it:
+ * it is cancelled later. Returns what to restore. */
+static int put_off_cancellation(void)
+{
+    int before;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    return before;
+}
+
 void engine_stop(void)
 {
+    int cancellation = put_off_cancellation();
     engine_lock();
     while (active)
         pthread_cond_wait(&progress, &lock);
+    pthread_setcancelstate(cancellation, NULL);
 }
 
 const atomic_bool *engine_cancel(void)
@@ -118,8 +129,19 @@ bool op_after(struct op *op, struct op *dependency)
 
 /* ---- running ---------------------------------------------------------------------------------------------------- */
 
+/* Takes it off its context's list, where it may be no longer. With the lock. */
+static void unlink_stream(struct stream *s)
+{
+    for (struct stream **p = &s->context->streams; *p; p = &(*p)->next_in_context)
+        if (*p == s) {
+            *p = s->next_in_context;
+            break;
+        }
+}
+
 static void free_stream(struct stream *s)
 {
+    unlink_stream(s);
     op_unref(s->last);
     pthread_cond_destroy(&s->wake);
     free(s);
@@ -280,19 +302,35 @@ struct stream *engine_stream_new(struct context *context, unsigned flags, int pr
     return s;
 }
 
-void engine_stream_close(struct stream *s)
+/* With the lock. What has work left stays on the list, so that who waits for the context waits for that, too. */
+static void close_stream(struct stream *s)
 {
-    engine_lock();
-    for (struct stream **p = &s->context->streams; *p; p = &(*p)->next_in_context)
-        if (*p == s) {
-            *p = s->next_in_context;
-            break;
-        }
     s->destroyed = true;
+    if (!s->head)
+        unlink_stream(s);
     if (s->worker)
         pthread_cond_signal(&s->wake);
     else if (!s->busy)
         free_stream(s);
+}
+
+void engine_stream_close(struct stream *s)
+{
+    engine_lock();
+    close_stream(s);
+    engine_unlock();
+}
+
+void engine_close_all(struct context *context)
+{
+    engine_lock();
+    while (context->streams) {
+        struct stream *s = context->streams;
+        handle_remove(s, HANDLE_STREAM);
+        unlink_stream(s);
+        if (!s->destroyed)
+            close_stream(s);
+    }
     engine_unlock();
 }
 
@@ -416,12 +454,14 @@ CUresult engine_submit_and_wait(struct stream *s, struct op *op)
         op_unref(op);
         return CUDA_ERROR_NOT_PERMITTED;
     }
+    int cancellation = put_off_cancellation();
     CUresult result = capture_refuse(s);
     if (result == CUDA_SUCCESS)
         result = submit(s, op, true);
     if (result == CUDA_SUCCESS)
         result = engine_wait(op);
     op_unref(op);
+    pthread_setcancelstate(cancellation, NULL);
     return result;
 }
 
@@ -464,9 +504,11 @@ CUresult engine_wait(struct op *op)
         return CUDA_SUCCESS;
     if (in_callback)
         return CUDA_ERROR_NOT_PERMITTED;
+    int cancellation = put_off_cancellation();
     engine_lock();
     CUresult result = wait_locked(op);
     engine_unlock();
+    pthread_setcancelstate(cancellation, NULL);
     return result;
 }
 
@@ -485,6 +527,7 @@ static CUresult wait_streams(struct context *context, bool blocking_only)
     if (in_callback)
         return CUDA_ERROR_NOT_PERMITTED;
     CUresult result = CUDA_SUCCESS;
+    int cancellation = put_off_cancellation();
     engine_lock();
     /* Start again after each wait: the list may have changed meanwhile. What is submitted after the call began may be
      * waited for, too, but a busy other thread must not keep this one for ever: each stream's newest operation is
@@ -506,6 +549,7 @@ static CUresult wait_streams(struct context *context, bool blocking_only)
         engine_lock();
     }
     engine_unlock();
+    pthread_setcancelstate(cancellation, NULL);
     return result;
 }
 

@@ -58,8 +58,10 @@ struct stream {
 
 /* Makes a stream; NULL when memory is out. It is not a handle yet. */
 struct stream *engine_stream_new(struct context *context, unsigned flags, int priority);
-/* Ends a stream: pending operations still run, then it is freed. */
+/* Ends a stream: pending operations still run, and are waited for with the context; then it is freed. */
 void engine_stream_close(struct stream *stream);
+/* Ends all streams of a context, which then has none. */
+void engine_close_all(struct context *context);
 
 /* A zeroed operation of `bytes` (at least sizeof(struct op)) with one reference; NULL when memory is out. */
 void *op_new(size_t bytes, void (*run)(struct op *op), void (*drop)(struct op *op));

@@ -234,18 +234,22 @@ CUresult memory_alloc_host(struct context *context, uint64_t bytes, enum memory_
 static bool host_has(uint64_t address, uint64_t bytes)
 {
     unsigned char resident[256];
-    uint64_t end = (address + bytes + HOST_PAGE - 1) / HOST_PAGE * HOST_PAGE;
-    for (uint64_t at = address / HOST_PAGE * HOST_PAGE; at < end; at += sizeof resident * HOST_PAGE) {
-        uint64_t n = end - at < sizeof resident * HOST_PAGE ? end - at : sizeof resident * HOST_PAGE;
-        if (mincore((void *)(uintptr_t)at, n, resident) != 0)
+    uint64_t page = address / HOST_PAGE, left = (address + bytes - 1) / HOST_PAGE - page + 1;
+    while (left) {
+        uint64_t n = left < sizeof resident ? left : sizeof resident;
+        if (mincore((void *)(uintptr_t)(page * HOST_PAGE), n * HOST_PAGE, resident) != 0)
             return false;
+        page += n;
+        left -= n;
     }
     return true;
 }
 
 CUresult memory_register(struct context *context, void *pointer, uint64_t bytes, uint32_t flags)
 {
-    if (!host_has((uintptr_t)pointer, bytes))
+    uint64_t first = (uintptr_t)pointer, last = first + bytes - 1;
+    /* Addresses of the device are no memory of the host, although nothing else of the process can lie there. */
+    if (last < first || (first < pages_base() + PAGES_WINDOW_BYTES && last >= pages_base()) || !host_has(first, bytes))
         return CUDA_ERROR_INVALID_VALUE;
     struct allocation a = {.address = (uintptr_t)pointer,
                            .bytes = bytes,

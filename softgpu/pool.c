@@ -384,7 +384,7 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
         poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
         return log_unsupported_part("cuMemPoolCreate", "handles other than descriptors, places other than the device");
     if (!device_exists(poolProps->location.id))
-        return CUDA_ERROR_INVALID_DEVICE;
+        return CUDA_ERROR_INVALID_VALUE;
     struct pool *p = new_pool((unsigned)poolProps->location.id);
     if (!p)
         return CUDA_ERROR_OUT_OF_MEMORY;

@@ -139,7 +139,8 @@ static void ask_streams(CUcontext context, void (*each)(const struct trace_strea
         return;
     engine_lock();
     for (const struct stream *s = c->streams; s && n < sizeof found / sizeof *found; s = s->next_in_context)
-        found[n++] = describe_stream(s);
+        if (!s->destroyed)
+            found[n++] = describe_stream(s);
     engine_unlock();
     while (n--)
         each(&found[n], data);

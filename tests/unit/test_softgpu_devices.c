@@ -404,7 +404,7 @@ static void test_pools_by_device(void **state)
     ok(cuMemFreeAsync(a, NULL));
     ok(cuCtxSynchronize());
     props.location.id = DEVICES;
-    fails(CUDA_ERROR_INVALID_DEVICE, cuMemPoolCreate(&set, &props));
+    fails(CUDA_ERROR_INVALID_VALUE, cuMemPoolCreate(&set, &props));
     ok(cuMemPoolDestroy(mine));
     ok(cuDeviceGetMemPool(&set, 1));
     assert_ptr_equal(set, one);

@@ -276,6 +276,22 @@ static void test_register_host_memory(void **state)
     fails(CUDA_ERROR_INVALID_VALUE, cuMemHostGetDevicePointer_v2(&d, buffer, 0));
 }
 
+/* Only memory of the host can be registered: not the device's addresses, allocated or not, nor what is not there. */
+static void test_register_what_is_not_host_memory(void **state)
+{
+    static char buffer[100];
+    CUdeviceptr d;
+    ok(cuMemAlloc_v2(&d, 100));
+    void *device = (void *)(uintptr_t)d, *beyond = (void *)(uintptr_t)(d + (UINT64_C(1) << 35));
+    fails(CUDA_ERROR_INVALID_VALUE, cuMemHostRegister_v2(device, 100, 0));
+    fails(CUDA_ERROR_INVALID_VALUE, cuMemHostRegister_v2(beyond, 4096, 0));
+    fails(CUDA_ERROR_INVALID_VALUE, cuMemHostRegister_v2(beyond, UINT64_C(1) << 40, 0));
+    fails(CUDA_ERROR_INVALID_VALUE, cuMemHostRegister_v2(buffer, UINT64_C(1) << 40, 0));
+    fails(CUDA_ERROR_INVALID_VALUE, cuMemHostRegister_v2(buffer, UINT64_MAX - (uintptr_t)buffer, 0));
+    fails(CUDA_ERROR_INVALID_VALUE, cuMemHostRegister_v2(buffer, UINT64_MAX, 0));
+    ok(cuMemFree_v2(d));
+}
+
 static void test_managed_memory(void **state)
 {
     CUdeviceptr m;
@@ -494,6 +510,7 @@ int main(void)
         cmocka_unit_test(test_copy_3d),
         cmocka_unit_test(test_pinned_memory),
         cmocka_unit_test(test_register_host_memory),
+        cmocka_unit_test(test_register_what_is_not_host_memory),
         cmocka_unit_test(test_managed_memory),
         cmocka_unit_test(test_pointer_attributes),
         cmocka_unit_test(test_pool_reuses_in_stream_order),

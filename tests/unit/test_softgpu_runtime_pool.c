@@ -182,7 +182,7 @@ static void test_pools_refuse(void **state)
     sets(cudaErrorInvalidValue, cudaMemPoolCreate(&p, &props));
     props.allocType = cudaMemAllocationTypePinned;
     props.location.id = 55;
-    sets(cudaErrorInvalidDevice, cudaMemPoolCreate(&p, &props));
+    sets(cudaErrorInvalidValue, cudaMemPoolCreate(&p, &props));
     props.location.type = cudaMemLocationTypeHost;
     sets(cudaErrorNotSupported, cudaMemPoolCreate(&p, &props));
     sets(cudaErrorInvalidValue, cudaMemPoolDestroy(NULL));

@@ -289,6 +289,78 @@ static void test_stream_destroyed_with_work_finishes_it(void **state)
     assert_true(soon(&flag));
 }
 
+static void *open_later(void *gate)
+{
+    sleep_ms(50);
+    atomic_store(&((struct gate *)gate)->open, true);
+    return NULL;
+}
+
+/* A stream is gone for the program when it is destroyed, but what was put into it is not: the context, the legacy
+ * stream and whoever frees memory wait for it. */
+static void test_stream_destroyed_with_work_is_waited_for(void **state)
+{
+    struct gate g = {0}, h = {0};
+    atomic_bool flag = false, after = false, last = false;
+    pthread_t thread;
+    CUdeviceptr a;
+    CUstream s;
+    ok(cuMemAlloc_v2(&a, 4));
+    ok(cuStreamCreate(&s, CU_STREAM_DEFAULT));
+    ok(cuLaunchHostFunc(s, wait_at, &g));
+    ok(cuLaunchHostFunc(s, set_flag, &flag));
+    ok(cuStreamDestroy_v2(s));
+    ok(cuLaunchHostFunc(NULL, set_flag, &after));
+    assert_true(not_yet(&after));
+    atomic_store(&g.open, true);
+    ok(cuStreamSynchronize(NULL));
+    assert_true(atomic_load(&flag));
+    assert_true(atomic_load(&after));
+
+    ok(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    ok(cuLaunchHostFunc(s, wait_at, &h));
+    ok(cuMemsetD32Async(a, 1, 1, s));
+    ok(cuLaunchHostFunc(s, set_flag, &last));
+    ok(cuStreamDestroy_v2(s));
+    pthread_create(&thread, NULL, open_later, &h);
+    ok(cuMemFree_v2(a));
+    assert_true(atomic_load(&last));
+    pthread_join(thread, NULL);
+    ok(cuCtxSynchronize());
+}
+
+static void *wait_for_context(void *context)
+{
+    if (cuCtxSetCurrent(context) == CUDA_SUCCESS)
+        cuCtxSynchronize();
+    for (;;)
+        pause();
+    return NULL;
+}
+
+/* A thread that is cancelled while it waits for the device leaves nothing locked behind. */
+static void test_wait_survives_cancellation(void **state)
+{
+    struct gate g = {0};
+    CUcontext c;
+    CUstream s;
+    pthread_t thread;
+    ok(cuCtxGetCurrent(&c));
+    ok(cuStreamCreate(&s, CU_STREAM_DEFAULT));
+    ok(cuLaunchHostFunc(s, wait_at, &g));
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_context, c), 0);
+    sleep_ms(30);
+    pthread_cancel(thread);
+    sleep_ms(30);
+    atomic_store(&g.open, true);
+    alarm(20); /* instead of hanging */
+    ok(cuStreamSynchronize(s));
+    pthread_join(thread, NULL);
+    ok(cuCtxSynchronize());
+    alarm(0);
+    ok(cuStreamDestroy_v2(s));
+}
+
 /* ---- many at once ----------------------------------------------------------------------------------------------- */
 
 static void *busy_thread(void *result)
@@ -397,6 +469,8 @@ int main(void)
         cmocka_unit_test(test_callback_gets_status_and_may_not_wait),
         cmocka_unit_test(test_stream_properties),
         cmocka_unit_test(test_stream_destroyed_with_work_finishes_it),
+        cmocka_unit_test(test_stream_destroyed_with_work_is_waited_for),
+        cmocka_unit_test(test_wait_survives_cancellation),
         cmocka_unit_test(test_many_threads_and_streams),
         cmocka_unit_test(test_contexts_in_parallel),
         cmocka_unit_test(test_forked_child_is_refused_at_once),

@@ -1,6 +1,8 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,14 +14,37 @@
 #include "softgpu/pages.h"
 
 static struct config config;
+static char problem[256]; /* the first thing in the environment that cannot be read */
 static char *log_path;
 static pthread_once_t config_once = PTHREAD_ONCE_INIT;
 
-/* A number with an optional suffix K, M, G or T (powers of 1024); `fallback` when unset, malformed or out of range. */
-static uint64_t config_number(const char *name, uint64_t fallback, uint64_t low, uint64_t high)
+void config_problem(const char *format, ...)
+{
+    if (*problem)
+        return;
+    va_list list;
+    va_start(list, format);
+    vsnprintf(problem, sizeof problem, format, list);
+    va_end(list);
+}
+
+const char *config_error(void)
+{
+    return *problem ? problem : NULL;
+}
+
+/* The variable's value, NULL when it is unset or empty. */
+static const char *config_text(const char *name)
 {
     const char *text = secure_getenv(name);
-    if (!text || *text < '0' || *text > '9')
+    return text && *text ? text : NULL;
+}
+
+/* A number with an optional suffix K, M, G or T (powers of 1024); `fallback` when unset. */
+static uint64_t config_number(const char *name, uint64_t fallback, uint64_t low, uint64_t high)
+{
+    const char *text = config_text(name);
+    if (!text)
         return fallback;
     char *end;
     errno = 0;
@@ -27,24 +52,29 @@ static uint64_t config_number(const char *name, uint64_t fallback, uint64_t low,
     static const char suffixes[] = "KMGT";
     const char *suffix = *end ? strchr(suffixes, *end & ~0x20) : NULL;
     unsigned shift = suffix ? 10 * (unsigned)(suffix - suffixes + 1) : 0;
-    if (errno || (value << shift) >> shift != value)
-        return fallback;
-    value <<= shift;
-    return value < low || value > high ? fallback : value;
+    bool number = *text >= '0' && *text <= '9' && !errno && (!*end || (suffix && !end[1]));
+    if (number && (value << shift) >> shift == value && value << shift >= low && value << shift <= high)
+        return value << shift;
+    config_problem("%s=%.40s is no number from %" PRIu64 " to %" PRIu64, name, text, low, high);
+    return fallback;
 }
 
 /* "8.6" or "86". */
 static uint32_t config_capability(uint32_t fallback)
 {
-    const char *text = secure_getenv("SOFTGPU_CC");
+    const char *text = config_text("SOFTGPU_CC");
     if (!text)
         return fallback;
     unsigned major = 0, minor = 0;
-    if (sscanf(text, "%2u.%1u", &major, &minor) == 2)
+    int dotted = 0, whole = 0;
+    if (sscanf(text, "%2u.%1u%n", &major, &minor, &dotted) == 2 && !text[dotted])
         major = major * 10 + minor;
-    else if (sscanf(text, "%3u", &major) != 1)
-        return fallback;
-    return major >= 50 && major <= 129 ? major : fallback;
+    else if (sscanf(text, "%3u%n", &major, &whole) != 1 || text[whole])
+        major = 0;
+    if (major >= 50 && major <= 129)
+        return major;
+    config_problem("SOFTGPU_CC=%.40s is no compute capability from 5.0 to 12.9", text);
+    return fallback;
 }
 
 /* CUDA_VISIBLE_DEVICES counts only where SOFTGPU_DEVICES is set: on machines without a GPU it is often left from

@@ -42,6 +42,10 @@ struct config {
     uint64_t variant;      /* SOFTGPU_VARIANT, 0 when unset */
 };
 const struct config *config_get(void); /* reads the environment at its first call; thread-safe */
+/* Notes that a variable cannot be read; the first one is kept, for cuInit to tell. While config_get() or fault_read()
+ * reads. */
+void config_problem(const char *format, ...) __attribute__((format(printf, 1, 2)));
+const char *config_error(void); /* what was noted, or NULL */
 
 /* Whether there is a device of that number. */
 static inline bool device_exists(CUdevice device)

@@ -1,12 +1,16 @@
 #include "softgpu/fault.h"
 
+#include <errno.h>
 #include <regex.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "softgpu/memory.h"
 
-enum { WORD = 4, UNIT = 512, TAIL_WORDS = 4, NAN_WORD = 0x7fffffff };
+enum { WORD = 4, UNIT = 512, TAIL_WORDS = 4, NAN_WORD = 0x7fffffff, PATTERN_BYTES = 1024 };
+#define MAX_FACTOR       1000000
+#define TEXT_OF(literal) #literal
+#define TEXT(macro)      TEXT_OF(macro)
 
 struct rule {
     enum fault_kind kind;
@@ -72,46 +76,86 @@ static bool parse_kind(const char *text, enum fault_kind *kind)
     return false;
 }
 
-static bool parse_field(struct rule *r, char *field, bool *has_kind)
+static bool parse_number(const char *text, uint64_t *number)
 {
-    char *value = strchr(field, '='), *end = NULL;
+    char *end;
+    errno = 0;
+    *number = strtoull(text, &end, 10);
+    return *text >= '0' && *text <= '9' && !errno && !*end;
+}
+
+/* NULL, or what is wrong with the field. */
+static const char *parse_field(struct rule *r, char *field, bool *has_kind)
+{
+    char *value = strchr(field, '='), *end;
     if (!value)
-        return false;
+        return "is no NAME=VALUE";
     *value++ = '\0';
     if (!strcmp(field, "kernel")) {
-        r->any = regcomp(&r->pattern, value, REG_EXTENDED | REG_NOSUB) != 0;
-        return !r->any;
+        if (!r->any)
+            return "is there twice";
+        /* glibc's compiler of patterns recurses. */
+        if (strlen(value) > PATTERN_BYTES || regcomp(&r->pattern, value, REG_EXTENDED | REG_NOSUB) != 0)
+            return "is no pattern";
+        r->any = false;
+        return NULL;
     }
     if (!strcmp(field, "kind"))
-        return *has_kind = parse_kind(value, &r->kind);
+        return (*has_kind = parse_kind(value, &r->kind)) ? NULL : "is no kind of flaw";
     if (!strcmp(field, "launch"))
-        r->only = strtoull(value, &end, 10);
-    else if (!strcmp(field, "seed"))
-        r->seed = strtoull(value, &end, 10);
-    else if (!strcmp(field, "rate"))
-        r->rate = strtod(value, &end);
-    return end && end != value && !*end;
+        return parse_number(value, &r->only) && r->only ? NULL : "is no number from 1";
+    if (!strcmp(field, "seed"))
+        return parse_number(value, &r->seed) ? NULL : "is no number";
+    if (strcmp(field, "rate") != 0)
+        return "is no field of a rule";
+    r->rate = strtod(value, &end);
+    return end != value && !*end && r->rate > 0 ? NULL : "is no number above 0";
+}
+
+/* NULL, or what is wrong with the rule; *culprit is set to the field that it is about. */
+static const char *parse_rule(struct rule *r, char *text, const char **culprit)
+{
+    bool has_kind = false;
+    *r = (struct rule){.any = true};
+    while (*text) {
+        char *field = cut(&text, ',');
+        const char *wrong = parse_field(r, field, &has_kind);
+        *culprit = field;
+        if (wrong)
+            return wrong;
+    }
+    *culprit = "kind";
+    if (!has_kind)
+        return "is missing";
+    *culprit = "rate";
+    if (r->kind == FAULT_SLOWMEM || r->kind == FAULT_SLOWLAUNCH)
+        return r->rate <= MAX_FACTOR ? NULL : "is above " TEXT(MAX_FACTOR);
+    return r->rate <= 1 ? NULL : "is a share, at most 1";
 }
 
 static void read_rules(void)
 {
-    const char *given = secure_getenv("SOFTGPU_FAULTS");
+    const char *given = secure_getenv("SOFTGPU_FAULTS"), *culprit;
     char *copy = given && *given ? strdup(given) : NULL, *text = copy;
     while (text && *text) {
-        char *one = cut(&text, ';');
-        struct rule r = {.any = true};
-        bool good = true, has_kind = false;
-        while (good && *one)
-            good = parse_field(&r, cut(&one, ','), &has_kind);
-        struct rule *more = good && has_kind ? realloc(rules, (rule_count + 1) * sizeof *rules) : NULL;
-        if (!more) {
-            log_unsupported_part("SOFTGPU_FAULTS", "a rule that cannot be read");
-            continue;
+        struct rule r;
+        const char *wrong = parse_rule(&r, cut(&text, ';'), &culprit);
+        if (wrong) {
+            config_problem("SOFTGPU_FAULTS: rule %zu: %.40s %s", rule_count + 1, culprit, wrong);
+            break;
         }
+        struct rule *more = realloc(rules, (rule_count + 1) * sizeof *rules);
+        if (!more)
+            break;
         rules = more;
         rules[rule_count++] = r;
     }
     free(copy);
+}
+
+void fault_read(void)
+{
+    pthread_once(&once, read_rules);
 }
 
 /* ---- calls ---- */
@@ -136,7 +180,7 @@ static bool applies(struct rule *r, const char *name)
 void fault_on_call(const char *name, struct fault_plan *plan)
 {
     *plan = (struct fault_plan){0};
-    pthread_once(&once, read_rules);
+    fault_read();
     if (!rule_count)
         return;
     pthread_mutex_lock(&lock);
@@ -153,7 +197,7 @@ void fault_on_call(const char *name, struct fault_plan *plan)
 
 bool fault_changes_text(void)
 {
-    pthread_once(&once, read_rules);
+    fault_read();
     for (size_t i = 0; i < rule_count; i++)
         if (FAULT_TEXT_KINDS >> rules[i].kind & 1)
             return true;
@@ -163,7 +207,7 @@ bool fault_changes_text(void)
 bool fault_on_alloc(const char *function)
 {
     bool fail = false;
-    pthread_once(&once, read_rules);
+    fault_read();
     if (!rule_count)
         return false;
     pthread_mutex_lock(&lock);

@@ -44,6 +44,8 @@ static inline bool fault_has(const struct fault_plan *plan, enum fault_kind kind
     return plan->kinds >> kind & 1;
 }
 
+/* Reads SOFTGPU_FAULTS, once; a rule that cannot be read is a config_problem(). */
+void fault_read(void);
 /* Counts a launch (or an operator of a library) of that name, and says what is to happen to it. */
 void fault_on_call(const char *name, struct fault_plan *plan);
 /* Whether an allocation by that function is to fail. */

@@ -1,11 +1,13 @@
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "softgpu/context.h"
 #include "softgpu/engine.h"
+#include "softgpu/fault.h"
 #include "softgpu/injection.h"
 #include "softgpu/memory.h"
 #include "softgpu/procaddr.h"
@@ -28,8 +30,23 @@ static void at_exit(void)
     atomic_store(&exiting, true);
 }
 
+/* A device that is not what the environment asked for would be worse than none. */
+static bool environment_is_read(void)
+{
+    config_get();
+    fault_read();
+    if (!config_error())
+        return true;
+    fprintf(stderr, "softgpu: %s\n", config_error());
+    log_unsupported_part("cuInit", config_error());
+    init_result = CUDA_ERROR_INVALID_VALUE;
+    return false;
+}
+
 static void init_device(void)
 {
+    if (!environment_is_read())
+        return;
     if (!config_get()->devices) {
         init_result = CUDA_ERROR_NO_DEVICE;
         return;

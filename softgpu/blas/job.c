@@ -104,8 +104,9 @@ cublasStatus_t job_submit(cublasHandle_t handle, struct job *job)
 
 struct operand matrix(const void *address, cudaDataType type, int64_t rows, int64_t cols, int64_t ld)
 {
+    /* Without columns it is nothing, wherever it lies; an operand that has rows alone would be a vector. */
     return (struct operand){
-        .address = (CUdeviceptr)(uintptr_t)address, .type = type, .rows = rows, .cols = cols, .ld = ld};
+        .address = (CUdeviceptr)(uintptr_t)address, .type = type, .rows = cols ? rows : 0, .cols = cols, .ld = ld};
 }
 
 struct operand vector(const void *address, cudaDataType type, int64_t n, int64_t inc)

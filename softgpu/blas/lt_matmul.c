@@ -105,14 +105,11 @@ cublasStatus_t lt_check(const struct lt_matmul *op, const struct lt_layout *a, c
 
 static struct operand operand_of(const void *address, const struct lt_layout *l)
 {
-    return (struct operand){.address = (CUdeviceptr)(uintptr_t)address,
-                            .type = (cudaDataType)l->type,
-                            .rows = (int64_t)l->rows,
-                            .cols = (int64_t)l->cols,
-                            .ld = l->ld,
-                            .stride = l->stride,
-                            .array = l->batch_mode == CUBLASLT_BATCH_MODE_POINTER_ARRAY,
-                            .row_major = l->order == CUBLASLT_ORDER_ROW};
+    struct operand o = matrix(address, (cudaDataType)l->type, (int64_t)l->rows, (int64_t)l->cols, l->ld);
+    o.stride = l->stride;
+    o.array = l->batch_mode == CUBLASLT_BATCH_MODE_POINTER_ARRAY;
+    o.row_major = l->order == CUBLASLT_ORDER_ROW;
+    return o;
 }
 
 static struct scalar scalar_of(const void *pointer, bool device, cudaDataType type)

@@ -58,6 +58,44 @@ static void test_gemm_errors(void **state)
                                                          1, &one, p, INT64_C(1) << 33));
 }
 
+/* A sum of no terms is zero: C is scaled, and where the other matrices would lie does not matter. */
+static void test_products_of_no_terms(void **state)
+{
+    enum { M = 3, N = 2 };
+    static const cudaDataType types[] = {CUDA_R_32F, CUDA_R_16F};
+    const float two = 2, zero = 0;
+    const cublasHandle_t h = handle;
+    const cublasFillMode_t lower = CUBLAS_FILL_MODE_LOWER;
+    number doubled[M * M], nothing[M * N] = {0};
+    void *nowhere = (void *)0x123456000;
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+        for (int i = 0; i < 9; i++) {
+            struct array c = array_new(types[t], M * N, 5);
+            for (int k = 0; k < M * N; k++)
+                doubled[k] = 2 * c.v[k];
+            cublasOperation_t ta = ops[i / 3], tb = ops[i % 3];
+            succeeds(cublasGemmEx(h, ta, tb, M, N, 0, &two, i & 1 ? NULL : nowhere, types[t], M, nowhere, types[t], N,
+                                  &two, pointer(&c), types[t], M, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+            array_expect(&c, doubled, 0, "k = 0");
+            succeeds(cublasGemmEx(h, ta, tb, M, N, 0, &two, NULL, types[t], M, NULL, types[t], N, &zero, pointer(&c),
+                                  types[t], M, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+            array_expect(&c, nothing, 0, "k = 0, beta = 0");
+            array_free(&c);
+        }
+    const double two_d = 2;
+    struct array c = array_new(CUDA_R_64F, M * M, 6);
+    for (int i = 0; i < M * M; i++)
+        doubled[i] = i / M <= i % M ? 2 * c.v[i] : c.v[i];
+    succeeds(cublasDsyrk_v2(h, lower, CUBLAS_OP_N, M, 0, &two_d, nowhere, M, &two_d, pointer(&c), M));
+    array_expect(&c, doubled, 0, "syrk");
+    for (int i = 0; i < M * M; i++)
+        doubled[i] = i / M <= i % M ? 2 * doubled[i] : doubled[i];
+    succeeds(cublasDsyr2k_v2(h, lower, CUBLAS_OP_N, M, 0, &two_d, NULL, M, nowhere, M, &two_d, pointer(&c), M));
+    array_expect(&c, doubled, 0, "syr2k");
+    array_free(&c);
+    ok(cuCtxSynchronize());
+}
+
 /* Memory that is not there ends the context, as a kernel's access would. */
 static void test_illegal_address(void **state)
 {
@@ -517,6 +555,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_handle_settings),
         cmocka_unit_test(test_gemm_errors),
+        cmocka_unit_test(test_products_of_no_terms),
         cmocka_unit_test(test_gemm_all_transposes_and_sizes),
         cmocka_unit_test(test_gemm_ex_types),
         cmocka_unit_test(test_hgemm_sums_in_half),

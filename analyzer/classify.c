@@ -29,6 +29,6 @@ void classify(const struct model *m, const struct judgements *js, struct symbols
     if (out->count)
         qsort(out->items, out->count, sizeof *out->items, by_launch);
     for (size_t i = 0; i < out->count; i++) /* the numbers are known only now */
-        if (out->items[i].launch && !out->items[i].window_last)
+        if (out->items[i].launch && !out->items[i].window_last && out->items[i].class != FINDING_FAILED_LAUNCH)
             finding_next_first(&out->items[i], "ops-debug attribute %s %zu", m->capture->shell_path, i + 1);
 }

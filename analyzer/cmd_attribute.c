@@ -21,6 +21,8 @@ static const char *value_text(struct attribute_value v, enum element_type type, 
 {
     if (!v.known)
         snprintf(out, 32, "-");
+    else if (isnan(v.value))
+        snprintf(out, 32, "nan"); /* whatever its sign */
     else
         snprintf(out, 32, element_floating(type) ? "%.8g" : "%.0f", v.value);
     return out;
@@ -39,7 +41,7 @@ static const char *difference_text(struct attribute_value a, struct attribute_va
 
 static void print_rows(const struct attribute *a)
 {
-    struct text_table t = {.columns = 8, .right = {true, true, true, true, true, true}, .squeeze = 6};
+    struct text_table t = {.columns = 8, .right = {true, true, true, true, true, true}};
     size_t inputs = a->input_count < SHOWN_INPUTS ? a->input_count : SHOWN_INPUTS;
     char titles[SHOWN_INPUTS][32];
     const char *cells[TEXT_COLUMNS] = {"element", "before", "device", "reference", "fp64", "off fp64"};
@@ -49,9 +51,16 @@ static void print_rows(const struct attribute *a)
         cells[at] = titles[i];
         t.right[at] = true;
     }
+    bool origins = false, writers = false; /* columns that hold anything */
+    for (size_t k = 0; k < a->row_count; k++) {
+        origins = origins || a->rows[k].origin.ptx_line;
+        writers = writers || a->rows[k].stored.ptx_line;
+    }
     t.squeeze = at;
-    cells[at++] = "error made at";
-    cells[at++] = "stored by";
+    if (origins)
+        cells[at++] = "error made at";
+    if (writers)
+        cells[at++] = "stored by";
     t.columns = at;
     text_table_row(&t, cells);
     for (size_t k = 0; k < a->row_count; k++) {
@@ -75,8 +84,10 @@ static void print_rows(const struct attribute *a)
         at = 6;
         for (size_t i = 0; i < inputs; i++)
             row[at++] = value_text(r->inputs[i], a->type, in[i]);
-        row[at++] = origin;
-        row[at++] = who;
+        if (origins)
+            row[at++] = origin;
+        if (writers)
+            row[at++] = who;
         text_table_row(&t, row);
     }
     text_table_print(&t, stdout, "  ");
@@ -129,14 +140,18 @@ static void print_text(struct session *s, const struct attribute *a, const struc
         printf("the access lies past its end, at offset %" PRId64 "; these are its last elements\n", f->offset);
     const struct judgement *j = judgements_find(&s->judgements, a->launch->number);
     if (j && j->fault_count)
-        puts("the launch has a fault: what the reference read there is not what the device read");
+        puts("the launch has a fault: from there on reference and device need not agree");
     if (*a->reason)
         printf("no reference: %s%s%s\n", a->reason, *a->detail ? ": " : "", a->detail);
     putchar('\n');
     print_rows(a);
-    puts(
-        "\n  reference: its PTX on the CPU; fp64: the same path in double precision; !: the device's bits differ from\n"
-        "  the reference's\n");
+    putchar('\n');
+    snprintf(line, sizeof line,
+             "reference: its PTX on the CPU; fp64: the same path in double precision; !: the device's bits differ from "
+             "the reference's%s",
+             a->input_count ? "; in N: the same element of allocation N before the launch" : "");
+    text_fold(stdout, "  ", 2, line);
+    putchar('\n');
     print_buffers(a);
 }
 

@@ -157,7 +157,7 @@ static void show_text(struct session *s, const struct model_launch *l, bool verb
     puts("\nlaunched at");
     const struct symbol_stack *stack = symbols_stack(s->symbols, l->record->stack);
     for (size_t i = 0; i < stack->count; i++)
-        if (verbose || stack->frames[i].own || stack->own == stack->count)
+        if (verbose || stack->frames[i].own || (stack->own == stack->count && !stack->frames[i].foreign))
             printf("  %s\n", stack->frames[i].text);
     puts("\nneighbours");
     print_neighbours(s, l);

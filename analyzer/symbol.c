@@ -140,6 +140,12 @@ static bool foreign_object(const char *name)
     return false;
 }
 
+/* The stubs through which the compiler's code launches a kernel. */
+static bool launch_stub(const char *function)
+{
+    return function && (strstr(function, "__device_stub__") || strstr(function, "__cudaLaunch"));
+}
+
 static bool own_source(const char *file, unsigned line, const char *object)
 {
     return file && line && !foreign_object(object) && name_own_source(file);
@@ -157,8 +163,13 @@ static void push(struct symbol_stack *stack, const char *function, const char *f
     else
         snprintf(text, sizeof text, "%s%s%s+0x%" PRIx64, plain ? plain : "", plain ? " " : "", object, offset);
     struct symbol_frame *f = &stack->frames[stack->count];
-    *f = (struct symbol_frame){strdup(text),    plain,   file ? strdup(file) : NULL,
-                               file ? line : 0, inlined, own_source(file, line, object)};
+    *f = (struct symbol_frame){strdup(text),
+                               plain,
+                               file ? strdup(file) : NULL,
+                               file ? line : 0,
+                               inlined,
+                               own_source(file, line, object),
+                               foreign_object(object) || launch_stub(function)};
     if (f->text)
         stack->count++;
     else {
@@ -265,6 +276,10 @@ const struct symbol_stack *symbols_stack(struct symbols *s, uint32_t id)
         push_frame(s, stack, addresses[i]);
     while (stack->own < stack->count && !stack->frames[stack->own].own)
         stack->own++;
+    while (stack->near < stack->count && stack->frames[stack->near].foreign)
+        stack->near++;
+    if (stack->near == stack->count)
+        stack->near = 0;
     return stack;
 }
 
@@ -275,6 +290,6 @@ const char *symbols_place(struct symbols *s, uint32_t id, char *out, size_t byte
     if (stack->own < stack->count)
         snprintf(out, bytes, "%s:%u", name_file(stack->frames[stack->own].file), stack->frames[stack->own].line);
     else if (stack->count)
-        snprintf(out, bytes, "%s", stack->frames[0].text);
+        snprintf(out, bytes, "%s", stack->frames[stack->near].text);
     return out;
 }

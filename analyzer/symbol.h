@@ -15,12 +15,14 @@ struct symbol_frame {
     unsigned line;  /* 0: unknown */
     bool inlined;   /* into the frame that follows */
     bool own;       /* the program's own source: neither a library of CUDA's or ours nor a header of theirs */
+    bool foreign;   /* such a library, or what the compiler makes of a launch */
 };
 struct symbol_stack {
     struct symbol_frame *frames; /* innermost first */
     size_t count;
-    size_t own; /* index of the first frame that looks like the program's own source, not a library's header; `count`:
-                   none */
+    size_t own;  /* index of the first frame that looks like the program's own source, not a library's header; `count`:
+                    none */
+    size_t near; /* index of the first frame that is not foreign, else 0: the best there is where none is own */
 };
 
 struct symbols;
@@ -28,7 +30,7 @@ struct symbols *symbols_new(const struct capture *capture); /* NULL when memory 
 void symbols_free(struct symbols *symbols);                 /* NULL is fine */
 /* The stack of id `stack`; an empty one for 0 and for what is not there. Lives as long as `symbols`. */
 const struct symbol_stack *symbols_stack(struct symbols *symbols, uint32_t stack);
-/* "block.cu:210" of the program's own frame, else the first frame's text, else "". Written to `out`; returns it. */
+/* "block.cu:210" of the program's own frame, else the nearest frame's text, else "". Written to `out`; returns it. */
 const char *symbols_place(struct symbols *symbols, uint32_t stack, char *out, size_t bytes);
 /* How many recorded objects were not found, or were others than those that ran. */
 size_t symbols_missing(struct symbols *symbols);

@@ -135,7 +135,7 @@ CUresult log_unsupported_part(const char *name, const char *detail)
     logs_note(name, detail);
     if (!log_path)
         return CUDA_ERROR_NOT_SUPPORTED;
-    char line[256];
+    char line[512];
     int bytes = snprintf(line, sizeof line, "%s%s%s\n", name, *detail ? ": " : "", detail);
     if (bytes >= (int)sizeof line)
         bytes = sizeof line - 1;

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <regex.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -156,6 +157,13 @@ static void read_rules(void)
 void fault_read(void)
 {
     pthread_once(&once, read_rules);
+}
+
+void fault_log_sticky(const char *name)
+{
+    char detail[256];
+    snprintf(detail, sizeof detail, "%.200s: fails, as SOFTGPU_FAULTS asks for", name);
+    log_unsupported_part("launch", detail);
 }
 
 /* ---- calls ---- */

@@ -48,6 +48,8 @@ static inline bool fault_has(const struct fault_plan *plan, enum fault_kind kind
 void fault_read(void);
 /* Counts a launch (or an operator of a library) of that name, and says what is to happen to it. */
 void fault_on_call(const char *name, struct fault_plan *plan);
+/* Says in the log that the error of a launch was asked for. */
+void fault_log_sticky(const char *name);
 /* Whether an allocation by that function is to fail. */
 bool fault_on_alloc(const char *function);
 

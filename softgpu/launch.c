@@ -1,5 +1,6 @@
 #include "softgpu/launch.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,8 +127,27 @@ static void run_flawed(struct launch_op *l, struct ptx_result *result, struct di
         double factor = l->faults.rate[FAULT_SLOWMEM] > 1 ? l->faults.rate[FAULT_SLOWMEM] : SLOW_FACTOR;
         sleep_ns((uint64_t)((double)(state_now_ns() - start) * (factor - 1)));
     }
-    if (fault_has(&l->faults, FAULT_STICKY))
+    if (fault_has(&l->faults, FAULT_STICKY)) {
+        fault_log_sticky(l->launch.kernel->name);
         context_fail(l->context, CUDA_ERROR_LAUNCH_FAILED);
+    }
+}
+
+/* "launch: KERNEL: out of bounds, write of 4 bytes at 0xa0017d78400, PTX line 35, block 0 0 0 thread 1 0 0" */
+static void log_fault(const struct ptx_kernel *kernel, const struct ptx_fault *f, const char *why)
+{
+    char detail[480];
+    const struct ptx_kernel *child = f ? f->kernel : NULL;
+    int used = snprintf(detail, sizeof detail, "%.150s%s%.100s: %.100s", kernel->name, child ? " launched " : "",
+                        child ? child->name : "", f ? ptx_fault_kind_name(f->kind) : why);
+    if (f && f->bytes && used < (int)sizeof detail)
+        used += snprintf(detail + used, sizeof detail - (size_t)used, ", %s of %u bytes at 0x%" PRIx64,
+                         f->access.write ? "write" : "read", f->bytes, f->address);
+    if (f && used < (int)sizeof detail)
+        snprintf(detail + used, sizeof detail - (size_t)used, ", PTX line %u, block %u %u %u thread %u %u %u",
+                 f->access.ptx_line, f->access.block[0], f->access.block[1], f->access.block[2], f->access.thread[0],
+                 f->access.thread[1], f->access.thread[2]);
+    log_unsupported_part("launch", detail);
 }
 
 static void run(struct op *op)
@@ -149,12 +169,7 @@ static void run(struct op *op)
         ptx_run(&l->launch, &result, &diag);
     CUresult error = run_error(&result);
     if (error != CUDA_SUCCESS) {
-        char detail[768];
-        const struct ptx_kernel *child = result.fault_count ? result.faults[0].kernel : NULL;
-        snprintf(detail, sizeof detail, "%s%s%s: %s %s", l->launch.kernel->name, child ? " launched " : "",
-                 child ? child->name : "", result.fault_count ? ptx_fault_kind_name(result.faults[0].kind) : "failed",
-                 diag.text);
-        log_unsupported_part("launch", detail);
+        log_fault(l->launch.kernel, result.fault_count ? &result.faults[0] : NULL, diag.text);
         context_fail(l->context, error);
     }
     ptx_result_free(&result);

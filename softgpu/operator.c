@@ -191,8 +191,10 @@ static void run(struct op *op)
         log_unsupported_part(o->work->name, "reached memory that is not there");
         context_fail(o->context, CUDA_ERROR_ILLEGAL_ADDRESS);
     }
-    if (fault_has(&o->faults, FAULT_STICKY))
+    if (fault_has(&o->faults, FAULT_STICKY)) {
+        fault_log_sticky(o->work->name);
         context_fail(o->context, CUDA_ERROR_LAUNCH_FAILED);
+    }
 }
 
 /* Among kernels, since it takes the place of one: of one block, as nobody knows better. */

@@ -98,4 +98,31 @@ TABLE
 SOFTGPU_LOG=$scratch/softgpu.log bare "$programs/nvrtc_ok" --sm >"$scratch/sm.out" 2>&1
 equal "machine code is refused" "3 1" "$? $(grep -c CUDA_ERROR_NO_BINARY_FOR_GPU "$scratch/sm.out")"
 check "and the log says what to do instead" grep -q 'compute_75' "$scratch/softgpu.log"
+
+# A kernel that dies on the bare device: the log alone says which access of which thread. Without debug information the program's own
+# code is named, not the library's line.
+cat >"$scratch/far.cu" <<'EOF'
+__global__ void far(float *x) { x[threadIdx.x * 100000000] = 3; }
+int main(void)
+{
+    float *x;
+    if (cudaMalloc((void **)&x, 400)) return 3;
+    far<<<1, 2>>>(x);
+    return cudaDeviceSynchronize() != cudaErrorIllegalAddress;
+}
+EOF
+"$(scripts/find-toolkit)/bin/nvcc" -cudart shared -o "$scratch/far" "$scratch/far.cu"
+SOFTGPU_LOG=$scratch/far.log bare "$scratch/far"
+equal "an illegal address" 0 $?
+check "the log names kernel, access, line and thread" \
+    grep -qE '^launch: _Z3farPf: out of bounds, write of 4 bytes at 0x[0-9a-f]+, PTX line [0-9]+, block 0 0 0 thread 1 0 0$' "$scratch/far.log"
+"$tool" run --device soft --out "$scratch/far.capture" -- "$scratch/far"
+"$tool" report --json "$scratch/far.capture" >"$scratch/far.json"
+equal "before verify: what to do first" "failed-launch ops-debug verify $scratch/far.capture" \
+    "$(jq -r '.findings[0] | "\(.class) \(.next[0])"' "$scratch/far.json")"
+"$tool" verify --json "$scratch/far.capture" >"$scratch/far.json"
+equal "the store" "out-of-bounds-write" "$(jq -r '.findings[0].class' "$scratch/far.json")"
+"$tool" show "$scratch/far.capture" 1 | sed -n '/^launched at/,/^$/p' >"$scratch/stack"
+check "launched by the program's code" grep -qE '^  main far\+0x' "$scratch/stack"
+equal "no frames of libraries and stubs" 0 "$(grep -cE 'rt_launch|__device_stub__|__libc_start' "$scratch/stack")"
 done_testing

@@ -58,7 +58,7 @@ check "a program that does not end" grep -Eq '^slow +timeout' "$scratch/table"
 smoke --help
 equal "help: exit code" 0 $?
 check "help names the options" grep -q -- --variants "$scratch/table"
-for wrong in "--nothing $list" "" "$scratch/missing" "--softgpu $scratch $list" "--timeout"; do
+for wrong in "--nothing $list" "" "$scratch/missing" "--softgpu $scratch $list" "--timeout" "--timeout soon $list" "--variants -1 $list"; do
     # shellcheck disable=SC2086
     smoke $wrong
     equal "wrong usage '${wrong//$scratch/}': exit code" 2 $?
@@ -67,4 +67,7 @@ done
 printf 'no tab here\n' >"$list"
 smoke "$list"
 equal "a line without a command: exit code" 2 $?
+printf '%s/nowhere\t./idle\n' "$scratch" >"$list"
+smoke "$list"
+equal "a folder that is not there: exit code" 2 $?
 done_testing

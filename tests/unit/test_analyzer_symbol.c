@@ -107,6 +107,30 @@ static void test_symbols_inlined_call(void **state)
     bench_end(&b);
 }
 
+/* Without debug information: the program's place in its code, not the line of the library that it called. */
+static void test_symbols_library_below(void **state)
+{
+    struct bench b;
+    char place[64];
+    struct cap_object program = {.head.type = CAP_OBJECT, .start = 0x1000, .end = 0x2000, .bias = 0x1000};
+    struct cap_object library = {.head.type = CAP_OBJECT, .start = 0x3000, .end = 0x4000, .bias = 0x3000};
+    const uint64_t both[] = {0x3011, 0x1022}, alone[] = {0x3011};
+    struct diag diag;
+    b = (struct bench){0};
+    capture_make_start(&b.make);
+    program.path = capture_make_string(&b.make, "/nowhere/program");
+    library.path = capture_make_string(&b.make, "/nowhere/libcudart.so.13");
+    capture_make_record(&b.make, &program, sizeof program, NULL, 0);
+    capture_make_record(&b.make, &library, sizeof library, NULL, 0);
+    b.stack = capture_make_stack(&b.make, both, 2);
+    uint32_t other = capture_make_stack(&b.make, alone, 1);
+    assert_int_equal(capture_open(capture_make_write(&b.make), &b.capture, &diag), STATUS_OK);
+    b.symbols = symbols_new(b.capture);
+    assert_string_equal(symbols_place(b.symbols, b.stack, place, sizeof place), "program+0x21");
+    assert_string_equal(symbols_place(b.symbols, other, place, sizeof place), "libcudart.so.13+0x10");
+    bench_end(&b);
+}
+
 /* Another build of the same program has other lines: offsets are all that can be said. */
 static void test_symbols_other_build(void **state)
 {
@@ -180,9 +204,13 @@ static void test_name_shell(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_symbols_inlined_call), cmocka_unit_test(test_symbols_other_build),
-        cmocka_unit_test(test_symbols_file_gone),    cmocka_unit_test(test_name_own_source),
-        cmocka_unit_test(test_name_demangle),        cmocka_unit_test(test_name_shell),
+        cmocka_unit_test(test_symbols_inlined_call),
+        cmocka_unit_test(test_symbols_other_build),
+        cmocka_unit_test(test_symbols_library_below),
+        cmocka_unit_test(test_symbols_file_gone),
+        cmocka_unit_test(test_name_own_source),
+        cmocka_unit_test(test_name_demangle),
+        cmocka_unit_test(test_name_shell),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

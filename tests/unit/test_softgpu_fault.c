@@ -22,7 +22,7 @@ static const char FAULTS[] =
     "kernel=nan_one,kind=nan;kernel=nan_share,kind=nan,rate=0.25,seed=3;kernel=flip,kind=bitflip,seed=1;"
     "kernel=^drop$,kind=dropstore,rate=1;kernel=tail,kind=tail;kernel=stale,kind=stale,launch=2;"
     "kernel=refused,kind=launchfail,launch=1;kernel=sticky,kind=sticky;kernel=slow,kind=slowmem,rate=50;"
-    "nonsense;kind=unknown;kernel=(,kind=nan;kernel=sound[\\,\\;]?x,kind=nan;kernel=comma(\\,|\\;|_)semi,kind=stale;"
+    "kernel=sound[\\,\\;]?x,kind=nan;kernel=comma(\\,|\\;|_)semi,kind=stale;"
     "kernel=cuMemAllocManaged,kind=allocfail,launch=2;kernel=coarse,kind=tf32;kernel=half,kind=fp16acc;kernel=flush,"
     "kind=ftz";
 

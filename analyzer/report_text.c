@@ -212,6 +212,8 @@ static void print_cost(FILE *out, const struct session *s)
     fprintf(out, "; %" PRIu64 " snapshots of %s\n", h->snapshots, text_bytes(h->snapshot_bytes, snapshots));
 }
 
+enum { NO_BINARY_FOR_GPU = 209 }; /* CUresult of cuda.h */
+
 static void print_trouble(FILE *out, struct session *s, struct report_style style)
 {
     const struct capture *c = s->capture;
@@ -225,6 +227,14 @@ static void print_trouble(FILE *out, struct session *s, struct report_style styl
     } while (0)
     if (c->header.state == CAP_STEPPED_ASIDE)
         NOTE("the tool stepped aside: %s", c->header.reason);
+    if (!s->model->launch_count && s->model->error_count) {
+        const struct cap_error *e = s->model->errors[0];
+        NOTE("nothing was launched; the first call that failed returned %s (%d)%s", capture_string(c, e->name), e->code,
+             e->code == NO_BINARY_FOR_GPU
+                 ? ": the program has no code for this device; on softgpu it needs PTX (nvcc's default, or -gencode "
+                   "arch=compute_75,code=compute_75)"
+                 : "");
+    }
     if (!s->model->end && c->header.state != CAP_ENDED)
         NOTE("the program did not end in an orderly way, or is still running: the capture ends where it was");
     if (c->header.dropped_records)

@@ -50,6 +50,12 @@ usage "the same, stripped" 'cudart shared' run --device soft --out "$scratch/s" 
 check "the same with shared cudart" "$tool" run --device soft --out "$scratch/shared.capture" -- "$scratch/shared"
 usage "a capture is not overwritten" 'already holds a capture' run --device soft --out "$scratch/shared.capture" -- "$scratch/shared"
 check "unless forced" "$tool" run --force --device soft --out "$scratch/shared.capture" -- "$scratch/shared"
+"$nvcc" -cudart shared -gencode arch=compute_80,code=sm_80 -o "$scratch/machine" "$scratch/static.cu"
+"$tool" run --device soft --out "$scratch/machine.capture" -- "$scratch/machine"
+"$tool" report "$scratch/machine.capture" >"$scratch/out"
+check "machine code only: the report says why nothing was launched" grep -q '^notes *nothing was launched.*CUDA_ERROR_NO_BINARY_FOR_GPU (209)' "$scratch/out"
+"$tool" report "$scratch/shared.capture" >"$scratch/out"
+equal "with PTX it says nothing of the kind" 0 "$(grep -c 'nothing was launched' "$scratch/out")"
 printf 'int main(void) { return 0; }' | gcc -static -x c -o "$scratch/fully-static" - 2>/dev/null
 usage "a statically linked program" 'statically linked' run --device soft -- "$scratch/fully-static"
 

@@ -11,7 +11,7 @@ $(B)/obj/shim/%.o: EXTRA_CFLAGS += -I$(B)/gen -ftls-model=initial-exec -include 
 $(B)/obj/shim/doors.o $(B)/obj/shim/device_work.o: $(SHIM_GENERATED)
 
 # The names that cuGetProcAddress knows: everything the header declares.
-$(B)/gen/shim/cuda_names.inc: $(CUDA_HOME)/include/cuda.h
+$(B)/gen/shim/cuda_names.inc: $(if $(CUDA_HOME),$(CUDA_HOME)/include/cuda.h) # without a toolkit scripts/setup is who says so
 	@mkdir -p $(@D)
 	$(call say,GEN,$@) grep -oE '\bcu[A-Z][A-Za-z0-9]*(_v[0-9]+)?\(' $< | tr -d '(' | LC_ALL=C sort -u | sed 's/.*/"&",/' >$@
 

@@ -17,6 +17,9 @@ check "every document that the README names exists" \
     bash -c 'grep -oE "\]\((docs|tests|bench)/[^)#]*" README.md | cut -c3- | while read -r f; do test -e "$f" || { echo "$f"; exit 1; }; done'
 check "docs/ptx-instructions.md is up to date (make docs)" bash -c 'scripts/make-instruction-table | diff docs/ptx-instructions.md -'
 
+check "scripts/setup --help" bash -c 'scripts/setup --help | grep -q -e --toolkit'
+scripts/setup --nonsense >"$scratch/out" 2>&1
+equal "scripts/setup refuses what it does not know" "2 1" "$? $(wc -l <"$scratch/out")"
 include=${CUDA_HOME:-$(scripts/find-toolkit)}/include
 
 # A machine without a toolkit gets one from wheels: each CUDA header that is included must come with one of them. Which wheel has

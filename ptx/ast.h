@@ -180,6 +180,25 @@ struct function {
     struct place unknown_at;
 };
 
+/* A name that a statement at file scope declares, by its text. */
+struct declarator {
+    const struct name *name;
+    const char *at;       /* the name */
+    const char *head_end; /* behind a variable's size, a function's parameters */
+    const char *end;      /* behind its value or body */
+    bool value;           /* it has one, or a body */
+};
+/* A statement at file scope: all of the text, blanks and comments behind it included, lies in one. Linking works on
+ * these (link.c). */
+enum top_kind { TOP_OTHER, TOP_HEADER /* .version and its kind */, TOP_VARIABLES, TOP_FUNCTION, TOP_ENTRY, TOP_ALIAS };
+struct top {
+    enum top_kind kind;
+    bool external, weak, visible;
+    const char *start, *linkage_end, *end; /* linkage_end: behind .extern and its kind */
+    struct declarator *declarators;
+    uint32_t declarator_count, declarator_capacity;
+};
+
 struct debug_label {
     const struct name *name;
     uint32_t offset; /* in debug_str */
@@ -207,6 +226,8 @@ struct ast {
     uint32_t debug_str_bytes, debug_str_capacity;
     struct alias *aliases;
     uint32_t alias_count, alias_capacity;
+    struct top *tops; /* in the order of the text */
+    uint32_t top_count, top_capacity;
     uint32_t register_count;          /* ids handed out */
     struct symbol **device_variables; /* .global and .const, in order of declaration; index is symbol.id */
     uint32_t device_variable_count, device_variable_capacity;

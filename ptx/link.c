@@ -1,54 +1,42 @@
 /* link.c - several PTX modules as one, by their text: what a device linker does with machine code.
  *
- * First each module's statements at file scope are read (scan_module), then every name that is not a module's own gets
- * the one definition that counts, with which all that the modules say of the name has to agree; then the texts are
- * written one behind the other: own names that another module has, too, with a suffix, surplus weak definitions as
- * declarations, numbers of source files shifted. */
-#include <ctype.h>
+ * The parser tells what each module's statements at file scope declare, and where they lie in its text. Every name that
+ * is not a module's own gets the one definition that counts, with which all that the modules say of it has to agree;
+ * then the texts are written one behind the other: own names that another module has, too, with a suffix, surplus weak
+ * definitions as declarations, numbers of source files shifted. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "common/buf.h"
 #include "common/map.h"
-#include "ptx/ast.h"
 #include "ptx/link_agree.h"
+#include "ptx/opsptx.h"
+#include "ptx/token.h"
 
 enum { MAX_MODULES = 255 };
-
-enum token_kind { TOKEN_END, TOKEN_SPACE, TOKEN_NAME, TOKEN_DIRECTIVE, TOKEN_NUMBER, TOKEN_STRING, TOKEN_OTHER };
-struct token {
-    enum token_kind kind;
-    const char *at;
-    size_t bytes;
-};
-
 enum linkage { OWN, VISIBLE, WEAK, EXTERNAL };
-enum what { WHAT_NONE, WHAT_VARIABLE, WHAT_FUNCTION, WHAT_KERNEL };
 
-/* A statement at file scope that names something. */
+/* A name that a statement declares. */
 struct entity {
-    struct token name, linkage_word; /* linkage_word: TOKEN_END when it has none */
-    const char *start, *end;
-    const char *head_end; /* where a declaration would end: before the value or body, behind the parameters */
-    enum linkage linkage;
-    enum what what;
-    bool defines, used, unsized_shared;
+    const struct top *top;
+    const struct declarator *declarator;
+    bool used; /* outside of statements that declare it */
 };
 struct module {
     const char *text, *name;
-    struct entity *entities;
-    uint32_t count, capacity;
-    struct map index; /* hash of a name -> number of its entity in this module that matters most, + 1 */
     struct link_tree *tree;
+    struct entity *entities; /* in the order of the text */
+    uint32_t count;
+    struct map index;    /* hash of a name -> number of its entity in this module that matters most, + 1 */
     uint32_t file_shift; /* added to its numbers of source files: room for those of the modules before it */
 };
 /* A name that several modules may know. */
 struct global {
-    uint32_t strong, weak; /* module + 1 whose definition it is */
-    uint32_t modules;      /* that have the name at file scope */
-    uint32_t last;         /* module + 1, of these */
-    enum what what;
-    const struct symbol *first; /* what module `first_in`, the first that shares the name, says of it */
+    uint32_t strong, weak;      /* module + 1 whose definition it is */
+    uint32_t modules;           /* that have the name at file scope */
+    uint32_t last;              /* module + 1, of these */
+    enum top_kind what;         /* TOP_OTHER: no module shares it */
+    const struct symbol *first; /* what module `first_in`, the first that shares it, says of it */
     uint32_t first_in;
 };
 struct link {
@@ -57,75 +45,36 @@ struct link {
     struct map names; /* hash -> number in `globals` */
     struct global *globals;
     uint32_t global_count, global_capacity;
+    char suffix[16]; /* of own names, before the module's number; in no module's text */
     struct diag *diag;
     enum status status;
 };
 
-/* ---- tokens ---- */
-
-static bool name_char(char c)
-{
-    return isalnum((unsigned char)c) || c == '_' || c == '$' || c == '%';
-}
-
-/* White space and comments are one token, so that all tokens together are the text. */
-static struct token next_token(const char **text)
-{
-    const char *start = *text, *p = start;
-    enum token_kind kind = TOKEN_OTHER;
-    if (!*p) {
-        return (struct token){TOKEN_END, p, 0};
-    } else if (isspace((unsigned char)*p)) {
-        kind = TOKEN_SPACE;
-        p++;
-    } else if (p[0] == '/' && p[1] == '/') {
-        kind = TOKEN_SPACE;
-        p += strcspn(p, "\n");
-    } else if (p[0] == '/' && p[1] == '*') {
-        const char *end = strstr(p + 2, "*/");
-        kind = TOKEN_SPACE;
-        p = end ? end + 2 : p + strlen(p);
-    } else if (*p == '"') {
-        kind = TOKEN_STRING;
-        p++;
-        p += strcspn(p, "\"\n");
-        p += *p == '"';
-    } else if (isdigit((unsigned char)*p)) {
-        kind = TOKEN_NUMBER;
-        while (name_char(*p))
-            p++;
-    } else if (*p == '.' || name_char(*p)) {
-        kind = *p == '.' ? TOKEN_DIRECTIVE : TOKEN_NAME;
-        p++;
-        while (name_char(*p))
-            p++;
-    } else {
-        p++;
-    }
-    *text = p;
-    return (struct token){kind, start, (size_t)(p - start)};
-}
-
-static bool is(struct token t, const char *text)
-{
-    return t.bytes == strlen(text) && !memcmp(t.at, text, t.bytes);
-}
-
-static bool starts(struct token t, const char *text)
-{
-    size_t n = strlen(text);
-    return t.bytes >= n && !memcmp(t.at, text, n);
-}
-
-static uint64_t hash(struct token t) /* FNV-1a */
+static uint64_t hash(const struct name *n) /* FNV-1a: names of several modules, each with its own table of them */
 {
     uint64_t h = UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < t.bytes; i++)
-        h = (h ^ (unsigned char)t.at[i]) * UINT64_C(0x100000001b3);
+    for (uint32_t i = 0; i < n->length; i++)
+        h = (h ^ (unsigned char)n->text[i]) * UINT64_C(0x100000001b3);
     return h;
 }
 
-/* ---- reading ---- */
+static enum linkage linkage_of(const struct top *t)
+{
+    return t->external ? EXTERNAL : t->weak ? WEAK : t->visible || t->kind == TOP_ALIAS ? VISIBLE : OWN;
+}
+
+static bool defines(const struct entity *e)
+{
+    return e->declarator->value || (e->top->kind == TOP_VARIABLES && !e->top->external);
+}
+
+/* .extern .shared x[]: each launch gives it its size. */
+static bool is_dynamic_shared(const struct symbol *s)
+{
+    return s && s->kind == SYMBOL_VARIABLE && s->space == SPACE_SHARED && s->unsized;
+}
+
+/* ---- errors ---- */
 
 static void no_memory(struct link *l)
 {
@@ -141,159 +90,85 @@ static void fail(struct link *l, const struct module *m, const struct entity *e,
     if (l->status != STATUS_OK)
         return;
     l->status = STATUS_BAD_INPUT;
-    for (const char *p = m->text; p < e->name.at; p++)
+    for (const char *p = m->text; p < e->declarator->at; p++)
         line += *p == '\n';
-    char name[200];
-    snprintf(name, sizeof name, "%.*s", (int)e->name.bytes, e->name.at);
     snprintf(l->diag->where, sizeof l->diag->where, "%s", m->name);
-    snprintf(l->diag->text, sizeof l->diag->text, format, name, m->name, other);
+    snprintf(l->diag->text, sizeof l->diag->text, format, e->declarator->name->text, m->name, other);
     l->diag->line = line;
     l->diag->column = 1;
 }
 
-static struct entity *find(const struct module *m, uint64_t key)
+/* ---- reading ---- */
+
+static struct entity *find(const struct module *m, const struct name *name)
 {
     uint64_t at;
-    return map_get(&m->index, key, &at) ? &m->entities[at - 1] : NULL;
+    return map_get(&m->index, hash(name), &at) ? &m->entities[at - 1] : NULL;
 }
 
-static void keep(struct link *l, struct module *m, const struct entity *e)
+static void list_entities(struct link *l, struct module *m)
 {
-    if (m->count == m->capacity) {
-        uint32_t want = m->capacity ? m->capacity * 2 : 64;
-        struct entity *fresh = realloc(m->entities, want * sizeof *fresh);
-        if (!fresh) {
-            no_memory(l);
-            return;
-        }
-        m->entities = fresh;
-        m->capacity = want;
-    }
-    m->entities[m->count++] = *e;
-    const struct entity *old = find(m, hash(e->name));
-    if ((!old || (e->defines && !old->defines)) && !map_put(&m->index, hash(e->name), m->count))
+    const struct ast *ast = &m->tree->ast;
+    uint32_t total = 0;
+    for (uint32_t i = 0; i < ast->top_count; i++)
+        total += ast->tops[i].declarator_count;
+    m->entities = calloc(total + 1u, sizeof *m->entities);
+    if (!m->entities) {
         no_memory(l);
-}
-
-static bool is_header(struct token t)
-{
-    return t.kind == TOKEN_DIRECTIVE && (is(t, ".version") || is(t, ".target") || is(t, ".address_size"));
-}
-
-static struct token next_word(const char **text)
-{
-    struct token t = next_token(text);
-    while (t.kind == TOKEN_SPACE)
-        t = next_token(text);
-    return t;
-}
-
-/* Where a directive ends that no semicolon ends; `rest` is what follows its first word. */
-static const char *directive_end(struct token directive, const char *rest)
-{
-    const char *end = rest, *p = rest;
-    struct token t = next_word(&p);
-    if (is(directive, ".version") || is(directive, ".address_size")) {
-        char *number_end;
-        (void)strtod(t.at, &number_end); /* 7.0 is several tokens here */
-        end = number_end > p ? number_end : p;
-        while (name_char(*end))
-            end++;
-        return end;
+        return;
     }
-    if (is(directive, ".file")) /* number "name" [, time stamp [, size]] */
-        (void)next_word(&p);
-    end = p;
-    while (is(next_word(&p), ",")) {
-        (void)next_word(&p);
-        end = p;
-    }
-    return end;
-}
-
-struct scan {
-    struct entity e;
-    bool fixed;   /* the name is known: what follows is size, value or parameters */
-    bool unsized; /* a variable's size is empty: [] */
-    bool shared, alias;
-    int braces, parentheses;
-};
-
-/* Of a word outside of braces and parentheses. */
-static void take_word(struct scan *s, struct token t)
-{
-    static const struct {
-        const char *word;
-        enum linkage linkage;
-    } linkages[] = {{".visible", VISIBLE}, {".extern", EXTERNAL}, {".weak", WEAK}, {".common", WEAK}};
-    for (size_t i = 0; i < sizeof linkages / sizeof *linkages; i++)
-        if (is(t, linkages[i].word)) {
-            s->e.linkage = linkages[i].linkage;
-            s->e.linkage_word = t;
+    for (uint32_t i = 0; i < ast->top_count; i++)
+        for (uint32_t k = 0; k < ast->tops[i].declarator_count; k++) {
+            struct entity *e = &m->entities[m->count++];
+            *e = (struct entity){.top = &ast->tops[i], .declarator = &ast->tops[i].declarators[k]};
+            const struct entity *old = find(m, e->declarator->name);
+            if ((!old || (defines(e) && !defines(old))) && !map_put(&m->index, hash(e->declarator->name), m->count))
+                no_memory(l);
         }
-    if (is(t, ".global") || is(t, ".const") || is(t, ".shared"))
-        s->e.what = WHAT_VARIABLE;
-    if (is(t, ".func") || is(t, ".entry"))
-        s->e.what = is(t, ".func") ? WHAT_FUNCTION : WHAT_KERNEL;
-    s->shared = s->shared || is(t, ".shared");
-    /* A variable's name is the last one before its size, value or end; a function's the last one before its parameters
-     * or body: those before it, in parentheses, hold what it returns. */
-    if (t.kind == TOKEN_NAME && !s->fixed) {
-        s->e.name = t;
-        s->e.head_end = t.at + t.bytes;
-    }
-    s->fixed = s->fixed || is(t, "[") || is(t, "=") || (s->alias && t.kind == TOKEN_NAME);
-    if (is(t, ".alias")) { /* .alias name, target; defines a function */
-        s->alias = s->e.defines = true;
-        s->e.what = WHAT_FUNCTION;
-        s->e.linkage = VISIBLE;
-    }
-    if (s->e.what == WHAT_VARIABLE && is(t, "]"))
-        s->e.head_end = t.at + 1;
-    s->e.defines = s->e.defines || is(t, "=");
 }
 
-static void scan_module(struct link *l, struct module *m)
+static void read_modules(struct link *l)
 {
-    struct scan s = {0};
-    const char *text = m->text, *last = NULL;
-    for (struct token t = next_token(&text); t.kind != TOKEN_END && l->status == STATUS_OK; t = next_token(&text)) {
-        if (t.kind == TOKEN_SPACE)
-            continue;
-        if (!s.e.start)
-            s.e.start = t.at;
-        if (s.braces == 0 && s.parentheses == 0) {
-            if (is_header(t) || is(t, ".file")) {
-                text = directive_end(t, text);
-                s = (struct scan){0};
-                continue;
-            }
-            take_word(&s, t);
-            s.unsized = s.unsized || (is(t, "]") && last && *last == '[');
+    uint32_t files = 0;
+    for (uint32_t i = 0; i < l->count && l->status == STATUS_OK; i++) {
+        struct module *m = &l->modules[i];
+        l->status = link_tree_read(m->text, m->name, &m->tree, l->diag);
+        if (l->status != STATUS_OK)
+            return;
+        list_entities(l, m);
+        m->file_shift = files;
+        files += link_tree_files(m->tree);
+        if (files > PTX_MAX_FILES) {
+            l->status = STATUS_BAD_INPUT;
+            snprintf(l->diag->where, sizeof l->diag->where, "%s", m->name);
+            snprintf(l->diag->text, sizeof l->diag->text, "more than %d source files in the modules that are linked",
+                     PTX_MAX_FILES);
         }
-        bool body = is(t, "{") && s.braces == 0 && s.e.what >= WHAT_FUNCTION;
-        bool body_ends = is(t, "}") && s.braces == 1 && !s.fixed;
-        s.e.defines = s.e.defines || body;
-        s.braces += is(t, "{") - is(t, "}");
-        s.parentheses += is(t, "(") - is(t, ")");
-        if (s.e.what >= WHAT_FUNCTION && is(t, ")") && s.parentheses == 0 && s.braces == 0)
-            s.e.head_end = t.at + 1;
-        last = t.at;
-        if (s.braces > 0 || s.parentheses > 0 || !(is(t, ";") || body_ends))
-            continue;
-        s.e.end = t.at + 1;
-        if (s.e.what == WHAT_VARIABLE)
-            s.e.defines = s.e.defines || s.e.linkage != EXTERNAL;
-        s.e.unsized_shared = s.shared && s.unsized;
-        if (s.e.what && s.e.name.bytes)
-            keep(l, m, &s.e);
-        s = (struct scan){0};
     }
+}
+
+static void choose_suffix(struct link *l)
+{
+    size_t length = 2;
+    memcpy(l->suffix, "$m", 3);
+    for (size_t i = 0; i < l->count; i++)
+        while (length < sizeof l->suffix - 1 && strstr(l->modules[i].text, l->suffix)) {
+            l->suffix[length++] = 'm'; /* what had the shorter one not, has not the longer one */
+            l->suffix[length] = 0;
+        }
+}
+
+/* The module's tokens from `from` on: the text is known to be good. */
+static struct lexer lexer_at(const struct module *m, const char *from)
+{
+    struct lexer lx = {.reader = &m->tree->reader, .at = from, .line_start = from, .line = 1};
+    lexer_next(&lx);
+    return lx;
 }
 
 /* ---- resolving ---- */
 
-static struct global *global_of(struct link *l, struct token name)
+static struct global *global_of(struct link *l, const struct name *name)
 {
     uint64_t at;
     if (l->globals && map_get(&l->names, hash(name), &at))
@@ -316,13 +191,11 @@ static struct global *global_of(struct link *l, struct token name)
     return &l->globals[l->global_count++];
 }
 
-static const char *const what_names[] = {"", "a variable", "a function", "a kernel"};
-
 /* As nvlink's "Prototype doesn't match" and its kind. */
 static void check_agreement(struct link *l, struct global *g, uint32_t i, const struct entity *e)
 {
     struct module *m = &l->modules[i];
-    const struct symbol *s = link_tree_find(m->tree, e->name.at, e->name.bytes);
+    const struct symbol *s = link_tree_find(m->tree, e->declarator->name);
     const char *other = s && g->first ? link_disagreement(g->first, s) : NULL;
     if (other) {
         char words[300];
@@ -335,28 +208,37 @@ static void check_agreement(struct link *l, struct global *g, uint32_t i, const 
     }
 }
 
+static void check_kind(struct link *l, struct global *g, const struct module *m, const struct entity *e)
+{
+    static const char *const names[] = {
+        [TOP_VARIABLES] = "a variable", [TOP_FUNCTION] = "a function", [TOP_ENTRY] = "a kernel"};
+    enum top_kind what = e->top->kind == TOP_ALIAS ? TOP_FUNCTION : e->top->kind;
+    if (g->what && g->what != what) {
+        char other[100];
+        snprintf(other, sizeof other, "%s there, and %s in another module", names[what], names[g->what]);
+        fail(l, m, e, "symbol `%s` of `%s` is %s", other);
+    }
+    g->what = what;
+}
+
 static void note_definition(struct link *l, uint32_t i, const struct entity *e)
 {
     const struct module *m = &l->modules[i];
-    struct global *g = global_of(l, e->name);
+    const enum linkage linkage = linkage_of(e->top);
+    struct global *g = global_of(l, e->declarator->name);
     if (!g)
         return;
     if (g->last != i + 1) {
         g->modules++;
         g->last = i + 1;
     }
-    if (e->linkage == OWN)
+    if (linkage == OWN)
         return;
-    if (g->what && g->what != e->what) {
-        char other[100];
-        snprintf(other, sizeof other, "%s there, and %s in another module", what_names[e->what], what_names[g->what]);
-        fail(l, m, e, "symbol `%s` of `%s` is %s", other);
-    }
-    g->what = e->what;
+    check_kind(l, g, m, e);
     check_agreement(l, g, i, e);
-    if (!e->defines || e->linkage == EXTERNAL || e->unsized_shared)
+    if (!defines(e) || linkage == EXTERNAL || is_dynamic_shared(link_tree_find(m->tree, e->declarator->name)))
         return;
-    if (e->linkage == WEAK) {
+    if (linkage == WEAK) {
         g->weak = g->weak ? g->weak : i + 1;
         return;
     }
@@ -365,28 +247,35 @@ static void note_definition(struct link *l, uint32_t i, const struct entity *e)
     g->strong = i + 1;
 }
 
-/* Which declarations a module uses: those that are named outside of themselves. */
+static bool declares(const struct top *t, const struct name *name)
+{
+    for (uint32_t i = 0; i < t->declarator_count; i++)
+        if (t->declarators[i].name == name)
+            return true;
+    return false;
+}
+
 static void note_uses(struct module *m)
 {
-    const char *text = m->text;
-    uint32_t at = 0; /* entities lie in the order of the text */
-    for (struct token t = next_token(&text); t.kind != TOKEN_END; t = next_token(&text)) {
-        while (at < m->count && m->entities[at].end <= t.at)
+    const struct ast *ast = &m->tree->ast;
+    uint32_t at = 0;
+    for (struct lexer lx = lexer_at(m, m->text); lx.token.kind != TOKEN_END; lexer_next(&lx)) {
+        while (at < ast->top_count && ast->tops[at].end <= lx.token.start)
             at++;
-        if (t.kind != TOKEN_NAME)
-            continue;
-        struct entity *e = find(m, hash(t));
-        bool inside = at < m->count && m->entities[at].start <= t.at && hash(m->entities[at].name) == hash(t);
-        if (e && !inside)
+        struct entity *e = lx.token.kind == TOKEN_NAME ? find(m, lx.token.name) : NULL;
+        if (e && !(at < ast->top_count && declares(&ast->tops[at], lx.token.name)))
             e->used = true;
     }
 }
 
 /* CUDA's own libraries: the executor has some of their functions, and refuses what needs the others. */
-static bool is_system(struct token name)
+static bool is_system(const char *name)
 {
-    return starts(name, "cuda") || starts(name, "__cuda") || is(name, "vprintf") || is(name, "malloc") ||
-           is(name, "free") || is(name, "__assertfail");
+    static const char *const others[] = {"vprintf", "malloc", "free", "__assertfail"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(name, others[i]) == 0)
+            return true;
+    return strncmp(name, "cuda", 4) == 0 || strncmp(name, "__cuda", 6) == 0;
 }
 
 static void check_uses(struct link *l, struct module *m)
@@ -394,129 +283,147 @@ static void check_uses(struct link *l, struct module *m)
     note_uses(m);
     for (uint32_t i = 0; i < m->count && l->status == STATUS_OK; i++) {
         const struct entity *e = &m->entities[i];
-        const struct global *g = global_of(l, e->name);
-        if (g && e->linkage == EXTERNAL && e->used && !g->strong && !g->weak && !e->unsized_shared &&
-            !is_system(e->name))
+        const struct global *g = global_of(l, e->declarator->name);
+        if (g && linkage_of(e->top) == EXTERNAL && e->used && !g->strong && !g->weak &&
+            !is_dynamic_shared(link_tree_find(m->tree, e->declarator->name)) && !is_system(e->declarator->name->text))
             fail(l, m, e, "symbol `%s`, which `%s` uses, is defined in no module%s", "");
     }
 }
 
 /* ---- writing ---- */
 
-/* Statement `e` of module `i` is a weak definition that does not count. */
-static bool is_surplus(struct link *l, uint32_t i, const struct entity *e)
+/* A weak definition of module `i` that does not count. */
+static bool is_surplus(struct link *l, uint32_t i, const struct top *t, const struct declarator *d)
 {
-    if (e->linkage != WEAK || !e->defines)
+    const struct entity e = {.top = t, .declarator = d};
+    if (linkage_of(t) != WEAK || !defines(&e))
         return false;
-    const struct global *g = global_of(l, e->name);
+    const struct global *g = global_of(l, d->name);
     return g && (g->strong || g->weak != i + 1);
 }
 
-static bool is_renamed(struct link *l, const struct module *m, struct token t)
+static bool is_renamed(struct link *l, uint32_t i, const struct name *name)
 {
-    const struct entity *e = find(m, hash(t));
-    const struct global *g = e && e->linkage == OWN ? global_of(l, t) : NULL;
+    if (i && strncmp(name->text, "$L__info_string", 15) == 0)
+        return true;
+    const struct entity *e = find(&l->modules[i], name);
+    const struct global *g = e && linkage_of(e->top) == OWN ? global_of(l, name) : NULL;
     return g && g->modules > 1;
 }
 
-static void write_token(struct link *l, struct buf *out, uint32_t i, struct token t)
+/* The text of module `i` from `from` up to the token that begins at or behind `to`. */
+static void write_range(struct link *l, struct buf *out, uint32_t i, const char *from, const char *to)
 {
-    buf_append(out, t.at, t.bytes);
-    if (t.kind == TOKEN_NAME && (i && starts(t, "$L__info_string") ? true : is_renamed(l, &l->modules[i], t)))
-        buf_printf(out, "$m%u", i);
-}
-
-static void write_declaration(struct link *l, struct buf *out, uint32_t i, const struct entity *e)
-{
-    const char *text = e->start;
-    for (struct token t = next_token(&text); t.kind != TOKEN_END && t.at < e->head_end; t = next_token(&text)) {
-        if (t.at == e->linkage_word.at)
-            buf_text(out, ".extern");
+    const struct module *m = &l->modules[i];
+    bool shift = false; /* the next number counts source files */
+    for (struct lexer lx = lexer_at(m, from); lx.token.kind != TOKEN_END && lx.token.start < to; lexer_next(&lx)) {
+        const struct token *t = &lx.token;
+        buf_append(out, from, (size_t)(t->start - from));
+        from = lx.at;
+        if (shift && t->kind == TOKEN_INT)
+            buf_printf(out, "%llu", (unsigned long long)(t->value + m->file_shift));
         else
-            write_token(l, out, i, t);
+            buf_append(out, t->start, (size_t)(lx.at - t->start));
+        if (t->kind == TOKEN_NAME && is_renamed(l, i, t->name))
+            buf_printf(out, "%s%u", l->suffix, i);
+        shift = m->file_shift && (token_is_dot(t, "file") || token_is_dot(t, "loc") || token_is_name(t, "inlined_at"));
     }
-    buf_text(out, ";");
-    for (const char *p = e->head_end; p < e->end; p++) /* lines stay countable */
-        if (*p == '\n')
-            buf_text(out, "\n");
+    if (from < to)
+        buf_append(out, from, (size_t)(to - from));
 }
 
-static void write_header(struct link *l, struct buf *out)
+/* Lines stay countable. */
+static void write_lines(struct buf *out, size_t since, const char *from, const char *to)
 {
-    struct ptx_version newest = link_tree_version(l->modules[0].tree);
-    for (size_t i = 1; i < l->count; i++) {
-        struct ptx_version v = link_tree_version(l->modules[i].tree);
-        unsigned target = v.target > newest.target ? v.target : newest.target;
-        if (v.major > newest.major || (v.major == newest.major && v.minor > newest.minor))
-            newest = v;
-        newest.target = target;
+    size_t missing = 0;
+    for (const char *p = from; p < to; p++)
+        missing += *p == '\n';
+    for (size_t i = since; !out->failed && i < out->size; i++)
+        missing -= missing && out->data[i] == '\n';
+    while (missing--)
+        buf_text(out, "\n");
+}
+
+/* Each declarator as a statement of its own, surplus ones without their values. */
+static void write_apart(struct link *l, struct buf *out, uint32_t i, const struct top *t)
+{
+    const char *names = t->declarators[0].at;
+    for (uint32_t k = 0; k < t->declarator_count; k++) {
+        const struct declarator *d = &t->declarators[k];
+        const bool surplus = is_surplus(l, i, t, d);
+        if (surplus)
+            buf_text(out, ".extern ");
+        write_range(l, out, i, surplus ? t->linkage_end : t->start, names);
+        write_range(l, out, i, d->at, surplus ? d->head_end : d->end);
+        buf_text(out, "; ");
     }
-    buf_printf(out, ".version %u.%u\n.target sm_%u\n.address_size 64\n", newest.major, newest.minor, newest.target);
 }
 
 static void write_module(struct link *l, struct buf *out, uint32_t i)
 {
     const struct module *m = &l->modules[i];
-    const char *text = m->text;
-    bool shift = false; /* the next number counts source files */
-    uint32_t at = 0;
-    for (struct token t = next_token(&text); t.kind != TOKEN_END; t = next_token(&text)) {
-        while (at < m->count && m->entities[at].end <= t.at)
-            at++;
-        if (at < m->count && t.at == m->entities[at].start && is_surplus(l, i, &m->entities[at])) {
-            write_declaration(l, out, i, &m->entities[at]);
-            text = m->entities[at].end;
-            continue;
-        }
-        if (is_header(t)) {
-            text = directive_end(t, text);
-            continue;
-        }
-        if (shift && t.kind == TOKEN_NUMBER) {
-            buf_printf(out, "%lu", strtoul(t.at, NULL, 0) + m->file_shift);
-            shift = false;
-            continue;
-        }
-        write_token(l, out, i, t);
-        if (t.kind != TOKEN_SPACE)
-            shift = i && (is(t, ".file") || is(t, ".loc") || is(t, "inlined_at"));
+    const struct ast *ast = &m->tree->ast;
+    if (ast->top_count)
+        buf_append(out, m->text, (size_t)(ast->tops[0].start - m->text));
+    for (uint32_t k = 0; k < ast->top_count; k++) {
+        const struct top *t = &ast->tops[k];
+        const size_t since = out->size;
+        bool surplus = false;
+        for (uint32_t n = 0; n < t->declarator_count; n++)
+            surplus = surplus || is_surplus(l, i, t, &t->declarators[n]);
+        if (surplus)
+            write_apart(l, out, i, t);
+        else if (t->kind != TOP_HEADER)
+            write_range(l, out, i, t->start, t->end);
+        if (surplus || t->kind == TOP_HEADER)
+            write_lines(out, since, t->start, t->end);
     }
     buf_text(out, "\n");
 }
 
-/* ---- all of it ---- */
-
-static void read_modules(struct link *l)
+static void write_header(struct link *l, struct buf *out)
 {
-    uint32_t files = 0;
-    for (uint32_t i = 0; i < l->count && l->status == STATUS_OK; i++) {
-        struct module *m = &l->modules[i];
-        l->status = link_tree_read(m->text, m->name, &m->tree, l->diag);
-        if (l->status != STATUS_OK)
-            return;
-        m->file_shift = files;
-        files += link_tree_files(m->tree);
-        if (files > PTX_MAX_FILES) {
-            l->status = STATUS_BAD_INPUT;
-            snprintf(l->diag->where, sizeof l->diag->where, "%s", m->name);
-            snprintf(l->diag->text, sizeof l->diag->text, "more than %d source files in the modules that are linked",
-                     PTX_MAX_FILES);
-        }
+    const struct ast *newest = &l->modules[0].tree->ast;
+    unsigned target = newest->target;
+    for (size_t i = 1; i < l->count; i++) {
+        const struct ast *a = &l->modules[i].tree->ast;
+        target = a->target > target ? a->target : target;
+        if (a->version_major > newest->version_major ||
+            (a->version_major == newest->version_major && a->version_minor > newest->version_minor))
+            newest = a;
     }
+    buf_printf(out, ".version %u.%u\n.target sm_%u\n.address_size 64\n", newest->version_major, newest->version_minor,
+               target);
 }
 
-static void link_all(struct link *l, struct buf *out)
+/* ---- all of it ---- */
+
+static void resolve(struct link *l)
 {
-    read_modules(l);
-    for (uint32_t i = 0; i < l->count && l->status == STATUS_OK; i++)
-        scan_module(l, &l->modules[i]);
     for (uint32_t i = 0; i < l->count; i++)
         for (uint32_t k = 0; k < l->modules[i].count && l->status == STATUS_OK; k++)
             note_definition(l, i, &l->modules[i].entities[k]);
     for (uint32_t i = 0; i < l->count && l->status == STATUS_OK; i++)
         check_uses(l, &l->modules[i]);
+}
+
+/* Reading a text again finds no error in it, but memory can run out. */
+static void link_all(struct link *l, struct buf *out)
+{
+    jmp_buf fail;
+    read_modules(l);
     if (l->status != STATUS_OK)
         return;
+    for (size_t i = 0; i < l->count; i++)
+        l->modules[i].tree->reader.fail = &fail;
+    if (setjmp(fail)) {
+        l->status = STATUS_NO_MEMORY;
+        return;
+    }
+    resolve(l);
+    if (l->status != STATUS_OK)
+        return;
+    choose_suffix(l);
     write_header(l, out);
     for (uint32_t i = 0; i < l->count; i++)
         write_module(l, out, i);

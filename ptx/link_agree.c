@@ -2,13 +2,6 @@
 #include "ptx/link_agree.h"
 #include <stdlib.h>
 #include <string.h>
-#include "ptx/ast.h"
-
-struct link_tree {
-    struct arena arena;
-    struct reader reader;
-    struct ast ast;
-};
 
 static enum status read_tree(struct link_tree *tree)
 {
@@ -46,12 +39,6 @@ void link_tree_free(struct link_tree *tree)
     free(tree);
 }
 
-struct ptx_version link_tree_version(const struct link_tree *tree)
-{
-    const struct ast *a = &tree->ast;
-    return (struct ptx_version){a->version_major, a->version_minor, a->target, a->address_size};
-}
-
 uint32_t link_tree_files(const struct link_tree *tree)
 {
     uint32_t n = tree->ast.file_count;
@@ -60,10 +47,13 @@ uint32_t link_tree_files(const struct link_tree *tree)
     return n;
 }
 
-const struct symbol *link_tree_find(struct link_tree *tree, const char *name, size_t bytes)
+const struct symbol *link_tree_find(const struct link_tree *tree, const struct name *name)
 {
-    const struct name *interned = arena_intern(&tree->arena, name, bytes);
-    const struct symbol *s = interned ? symbols_find_here(&tree->ast, 0, interned) : NULL;
+    const struct ast *ast = &tree->ast;
+    const struct symbol *s = symbols_find_here(ast, 0, name);
+    for (uint32_t i = 0; !s && i < ast->alias_count; i++)
+        if (ast->aliases[i].name == name)
+            s = symbols_find_here(ast, 0, ast->aliases[i].target);
     return s && (s->kind == SYMBOL_FUNCTION || s->kind == SYMBOL_VARIABLE) ? s : NULL;
 }
 

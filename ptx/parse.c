@@ -316,6 +316,20 @@ static void declare(struct parser *p, struct symbol *s)
         *PUSH(p, struct symbol *, p->function->locals, p->function->local_count, p->function->local_capacity) = s;
 }
 
+/* The current token is what it declares. Of what a function's body declares, nothing is kept. */
+static struct declarator *note_declarator(struct parser *p, enum top_kind kind)
+{
+    struct top *top = p->top;
+    struct declarator *d;
+    if (p->function)
+        d = reader_alloc(p->reader, 1, sizeof *d);
+    else
+        d = PUSH(p, struct declarator, top->declarators, top->declarator_count, top->declarator_capacity);
+    top->kind = p->function ? top->kind : kind;
+    d->at = p->lx.token.start;
+    return d;
+}
+
 void parse_variables(struct parser *p, struct linkage linkage)
 {
     struct symbol shape = {.kind = SYMBOL_VARIABLE, .space = space_of(&p->lx.token)};
@@ -328,15 +342,18 @@ void parse_variables(struct parser *p, struct linkage linkage)
     parse_properties(p, &shape);
     do {
         struct symbol *s = new_symbol(p, SYMBOL_VARIABLE);
+        struct declarator *d = note_declarator(p, TOP_VARIABLES);
         struct place at = s->at;
         *s = shape;
         s->at = at;
-        s->name = parse_name(p, "a variable's name");
+        d->name = s->name = parse_name(p, "a variable's name");
         s->external = linkage.external;
         s->weak = linkage.weak;
         uint64_t dims[MAX_NESTING + 1] = {0};
         uint32_t levels = parse_dimensions(p, s, dims);
-        if (parse_accept(p, '=')) {
+        d->head_end = p->lx.token.start;
+        d->value = parse_accept(p, '=');
+        if (d->value) {
             if (s->space == SPACE_SHARED || s->space == SPACE_LOCAL || s->space == SPACE_PARAM)
                 reader_fail(p->reader, STATUS_BAD_INPUT, s->at,
                             "only .global and .const variables may have an initial value");
@@ -345,6 +362,7 @@ void parse_variables(struct parser *p, struct linkage linkage)
             else
                 parse_init_element(p, s, 0);
         }
+        d->end = p->lx.token.start;
         declare(p, s);
     } while (parse_accept(p, ','));
     parse_expect(p, ';', "after a declaration");
@@ -587,9 +605,11 @@ static void parse_function(struct parser *p, bool entry, struct linkage linkage)
     if (!entry && token_is(&p->lx.token, '('))
         f->returns = parse_params(p, &f->return_count, false);
     struct place at = p->lx.token.at;
-    f->name = parse_name(p, "a function's name");
+    struct declarator *d = note_declarator(p, entry ? TOP_ENTRY : TOP_FUNCTION);
+    d->name = f->name = parse_name(p, "a function's name");
     if (token_is(&p->lx.token, '('))
         f->params = parse_params(p, &f->param_count, false);
+    d->head_end = p->lx.token.start;
     parse_performance(p, f);
 
     struct symbol *s = symbols_find_here(p->ast, 0, f->name);
@@ -598,7 +618,7 @@ static void parse_function(struct parser *p, bool entry, struct linkage linkage)
     const char *other = s ? function_disagreement(s->function, f) : NULL;
     if (other)
         reader_fail(p->reader, STATUS_BAD_INPUT, at, "`%s` has %s than at line %u", f->name->text, other, s->at.line);
-    bool body = token_is(&p->lx.token, '{');
+    const bool body = d->value = token_is(&p->lx.token, '{');
     if (!s) {
         s = reader_alloc(p->reader, 1, sizeof *s);
         s->kind = SYMBOL_FUNCTION;
@@ -624,6 +644,7 @@ static void parse_function(struct parser *p, bool entry, struct linkage linkage)
     } else {
         parse_expect(p, ';', "after a function's declaration");
     }
+    d->end = p->lx.token.start;
     p->scope = outer;
 }
 
@@ -649,7 +670,10 @@ static void parse_alias(struct parser *p)
     struct alias *a = PUSH(p, struct alias, p->ast->aliases, p->ast->alias_count, p->ast->alias_capacity);
     a->at = p->lx.token.at;
     lexer_next(&p->lx);
-    a->name = parse_name(p, "a function's name");
+    struct declarator *d = note_declarator(p, TOP_ALIAS);
+    d->value = true;
+    d->name = a->name = parse_name(p, "a function's name");
+    d->head_end = d->end = p->lx.token.start;
     parse_expect(p, ',', "between the names");
     a->target = parse_name(p, "a function's name");
     parse_expect(p, ';', "after .alias");
@@ -689,6 +713,12 @@ static void parse_top(struct parser *p)
             break;
     }
     const struct token *t = &p->lx.token;
+    bool header = token_is_dot(t, "version") || token_is_dot(t, "target") || token_is_dot(t, "address_size");
+    p->top->kind = header ? TOP_HEADER : TOP_OTHER;
+    p->top->linkage_end = t->start;
+    p->top->external = linkage.external;
+    p->top->weak = linkage.weak;
+    p->top->visible = linkage.visible;
     if (token_is_dot(t, "entry"))
         parse_function(p, true, linkage);
     else if (token_is_dot(t, "func"))
@@ -731,8 +761,12 @@ void parse_module(struct reader *reader, struct ast *ast)
     lexer_start(&p.lx, reader);
     if (!token_is_dot(&p.lx.token, "version"))
         parse_unexpected(&p, ".version at the start of PTX text");
-    while (p.lx.token.kind != TOKEN_END)
+    while (p.lx.token.kind != TOKEN_END) {
+        p.top = PUSH(&p, struct top, ast->tops, ast->top_count, ast->top_capacity);
+        p.top->start = p.lx.token.start;
         parse_top(&p);
+        p.top->end = p.lx.token.start;
+    }
     if (ast->target == 0)
         reader_fail(reader, STATUS_BAD_INPUT, p.lx.token.at, "expected a .target directive");
 }

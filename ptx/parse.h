@@ -11,6 +11,7 @@ struct parser {
     struct reader *reader;
     struct ast *ast;
     struct function *function; /* NULL at module scope */
+    struct top *top;           /* the statement at file scope that is being read */
     uint32_t scope;
 };
 

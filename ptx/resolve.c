@@ -139,6 +139,10 @@ static void resolve_aliases(struct ast *ast)
             reader_fail(ast->reader, STATUS_BAD_INPUT, a->at, "`%s` is no function", a->target->text);
         if (old && old->kind != SYMBOL_FUNCTION)
             reader_fail(ast->reader, STATUS_BAD_INPUT, a->at, "`%s` is no function", a->name->text);
+        const char *other = old ? function_disagreement(target->function, old->function) : NULL;
+        if (other)
+            reader_fail(ast->reader, STATUS_BAD_INPUT, a->at, "`%s` has %s than `%s`, whose alias it is", a->name->text,
+                        other, a->target->text);
         symbols_add(ast, 0, a->name, target);
     }
 }

@@ -287,6 +287,8 @@ static void test_declarations_that_do_not_agree(void **state)
         snprintf(one, sizeof one, HEAD ".entry none() { ret; }\n");
         links(one, two);
     }
+    fails(HEAD ".extern .func f(.param .b32 x);\n", HEAD ".func g(.param .b64 x) { ret; }\n.alias f, g;\n", "two",
+          (const char *const[]){"`f`", "`two`", "other parameters than in `one`"});
     links(HEAD TAKES(".extern", "(.param .align 4 .b8 r[8])", ".param .u64 x", ";"),
           HEAD TAKES(".visible", "(.param .align 8 .b64 other)", ".param .b64 name", BODY));
     links(HEAD TAKES(".extern", "", ".param .b32 x, .param .align 8 .b8 y[]", ";"),
@@ -297,6 +299,40 @@ static void test_declarations_that_do_not_agree(void **state)
     links(HEAD ".extern .global .align 16 .v4 .f32 v;\n", HEAD ".visible .global .align 16 .b8 v[16];\n");
 }
 
+/* Several names in one statement, names in front of which a bank stands, names that look like ours. */
+static void test_names_in_every_place(void **state)
+{
+#define PLACES(n, more)                                                                                                \
+    HEAD ".global .align 4 .u32 va = " n ", vb[2] = {" n ", 2" n "}, vc;\n.const[0] .align 4 .u32 bank = 3" n          \
+         ";\n" more ".weak .global .align 4 .u32 w1 = 4" n ", w2[2] = {5" n ", 6" n                                    \
+         "};\n" OUT("k" n,                                                                                             \
+                    "ld.global.u32 %r1, [va]; ld.global.u32 %r2, [vb+4]; add.u32 %r1, %r1, %r2; ld.const.u32 %r2, "    \
+                    "[bank]; add.u32 %r1, %r1, %r2; ld.global.u32 %r2, [w1]; add.u32 %r1, %r1, %r2; "                  \
+                    "ld.global.u32 %r2, [w2+4]; add.u32 %r1, %r1, %r2;")
+    static const char *const texts[] = {PLACES("1", ""), PLACES("2", ".global .u32 va$m0, va$m1, bank$mm1;\n"),
+                                        HEAD ".visible .global .align 4 .u32 w1 = 400;\n", NULL};
+    struct kit k;
+    load(&k, texts);
+    assert_int_equal(result(&k, "k1"), 1 + 21 + 31 + 400 + 61);
+    assert_int_equal(result(&k, "k2"), 2 + 22 + 32 + 400 + 61); /* w2 is the first module's */
+    kit_free(&k);
+}
+
+/* A word that is a directive elsewhere is none in an instruction. */
+static void test_words_of_directives_inside_functions(void **state)
+{
+    static const char *const texts[] = {
+        HEAD ".entry a() { ret; }\n.file 1 \"a.cu\"\n",
+        HEAD ".entry b() { .reg .b32 %r<3>; neg.version.s32 %r1, %r2; neg.target.s32 %r1, %r2; mov.file 7, 8;\n"
+             "add.s32.address_size %r1, %r2, 3; ret; }\n",
+        NULL};
+    struct kit k;
+    load(&k, texts);
+    assert_null(ptx_kernel_refusal(k.module, ptx_module_find_kernel(k.module, "a")));
+    assert_non_null(ptx_kernel_refusal(k.module, ptx_module_find_kernel(k.module, "b")));
+    kit_free(&k);
+}
+
 /* What does not load is no module: the error is the reader's, with the module's name. */
 static void test_text_that_is_no_module(void **state)
 {
@@ -304,6 +340,11 @@ static void test_text_that_is_no_module(void **state)
     fails(HEAD "\n.global .u33 x;\n", good, "one", (const char *const[]){"u33", "", ""});
     fails(good, HEAD ".entry k() { ret; }\n.func f(.param .b32 x);\n.func f(.param .b64 x) { ret; }\n", "two",
           (const char *const[]){"`f`", "other parameters", "line 5"});
+    static const char alias[] = HEAD ".func f(.param .b32 x);\n.func g(.param .b64 x) { ret; }\n.alias f, g;\n";
+    struct ptx_module *m;
+    struct diag diag;
+    assert_int_equal(ptx_module_load(alias, strlen(alias), "text", &m, &diag), STATUS_BAD_INPUT);
+    assert_non_null(strstr(diag.text, "`f` has other parameters than `g`"));
 }
 
 /* Directives end where they end, not where the line does; and there may be any number of source files. */
@@ -382,6 +423,8 @@ int main(void)
         cmocka_unit_test(test_symbols_defined_twice),
         cmocka_unit_test(test_function_here_variable_there),
         cmocka_unit_test(test_declarations_that_do_not_agree),
+        cmocka_unit_test(test_names_in_every_place),
+        cmocka_unit_test(test_words_of_directives_inside_functions),
         cmocka_unit_test(test_text_that_is_no_module),
         cmocka_unit_test(test_directives_in_one_line),
         cmocka_unit_test(test_undefined_functions_are_checked_as_others),

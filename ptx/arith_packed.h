@@ -28,7 +28,7 @@ static inline uint32_t pick_pair(uint32_t a, uint32_t b, bool is_signed, bool mi
  * that lower word saturates, or is cut, to the same. */
 static inline int64_t video_shift_left(int64_t a, uint32_t n)
 {
-    __int128 wide = (__int128)a * ((__int128)1 << n);
+    __int128 wide = (__int128)a * ((__int128)1 << (n & 63)); /* lanes that are not there have any n */
     return wide > INT64_MAX ? INT64_C(1) << 62 : wide < INT64_MIN ? INT64_MIN : (int64_t)wide;
 }
 

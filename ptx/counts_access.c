@@ -109,7 +109,8 @@ static uint32_t bank_passes(const uint64_t *address, uint32_t n, uint32_t size)
     uint8_t used[BANKS] = {0};
     uint32_t most = 0;
     for (uint32_t i = 0; i < n; i++)
-        for (uint64_t word = address[i] / 4; word * 4 < address[i] + size; word++) {
+        for (uint64_t w = 0; w < (address[i] % 4 + size + 3) / 4; w++) { /* addresses that fault may wrap around */
+            const uint64_t word = address[i] / 4 + w;
             unsigned bank = (unsigned)(word % BANKS), k = 0;
             while (k < used[bank] && words[bank][k] != word)
                 k++;

@@ -564,6 +564,38 @@ static void test_bulk_copies_of_absurd_lengths(void **state)
     kit_free(&k);
 }
 
+/* Lanes whose addresses step below zero, or over the end of the address space, whole words or not. */
+static void test_steps_around_the_end_of_memory(void **state)
+{
+    static const char *const types[] = {"u8", "u16", "u32", "u64", "v2.u64"};
+    static const char *const spaces[] = {"shared", "global", "local"};
+    static const int64_t strides[] = {-64, -16, -12, -8, -7, -4, -1, 1, 4, 5, 8, 64};
+    for (size_t t = 0; t < 15; t++) {
+        char text[1024];
+        snprintf(
+            text, sizeof text,
+            ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 base, .param .u64 step)\n"
+            "{ .reg .b64 %%rd<9>; .reg .b32 %%r; .reg .b16 %%h; ld.param.u64 %%rd1, [base]; ld.param.u64 %%rd2, "
+            "[step];\nmov.u32 %%r, %%tid.x; cvt.u64.u32 %%rd3, %%r; mad.lo.s64 %%rd4, %%rd2, %%rd3, %%rd1;\n"
+            "ld.%s.%s %s, [%%rd4]; ret; }\n",
+            spaces[t / 5], types[t % 5],
+            t % 5 == 4   ? "{%rd5, %rd6}"
+            : t % 5 == 3 ? "%rd5"
+            : t % 5 == 2 ? "%r"
+                         : "%h");
+        struct kit k;
+        kit_load(&k, text);
+        k.launch.profile = true;
+        for (size_t s = 0; s < sizeof strides / sizeof *strides; s++)
+            for (int64_t base = -40; base <= 40; base++) {
+                k.params[0] = (uint64_t)base;
+                k.params[1] = (uint64_t)strides[s];
+                assert_int_equal(kit_run(&k, "k", 1, 32), STATUS_FAULT);
+            }
+        kit_free(&k);
+    }
+}
+
 static void test_local_memory_is_interleaved(void **state)
 {
     (void)state;
@@ -749,6 +781,7 @@ int main(void)
         cmocka_unit_test(test_matrix_product),
         cmocka_unit_test(test_asynchronous_copy),
         cmocka_unit_test(test_bulk_copies_of_absurd_lengths),
+        cmocka_unit_test(test_steps_around_the_end_of_memory),
         cmocka_unit_test(test_local_memory_is_interleaved),
         cmocka_unit_test(test_chosen_blocks),
         cmocka_unit_test(test_calls_are_counted_by_thread),

@@ -152,6 +152,8 @@ struct host_op {
 static void run_host(struct op *op)
 {
     struct host_op *h = (struct host_op *)op;
+    if (h->callback)
+        context_flush(h->context); /* documented: what kernels before it printed comes first */
     engine_callback(true);
     if (h->function)
         h->function(h->data);

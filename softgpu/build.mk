@@ -60,7 +60,7 @@ tidy: $(SOFTGPU_NAMES)
 
 # As RPATH, not RUNPATH: the runtime opens the driver by name.
 SOFTGPU_RPATH = -Wl,--disable-new-dtags,-rpath,$(abspath $(B)/softgpu) -ldl
-$(foreach t,memory stream entry settings module fault texture memop batch managed context legacy devices ipc ipc_events forms stream_forms,$(eval $(call unit_test,softgpu_$(t),$(B)/softgpu/libcuda.so.1,$$(SOFTGPU_RPATH))))
+$(foreach t,memory stream entry settings print module fault texture memop batch managed context legacy devices ipc ipc_events forms stream_forms,$(eval $(call unit_test,softgpu_$(t),$(B)/softgpu/libcuda.so.1,$$(SOFTGPU_RPATH))))
 SOFTGPU_RUNTIME_TESTS = runtime $(addprefix runtime_,array device host ipc)
 # Each of these a second time as *_own: with the per-thread default stream, so that calls are those ending in _ptsz and _ptds.
 SOFTGPU_RUNTIME_TESTS_TWICE = $(addprefix runtime_,copy stream pool managed launch graph)

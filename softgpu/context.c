@@ -325,21 +325,68 @@ static bool is_assertion(const char *text, size_t bytes)
     return memmem(text, bytes, "], thread: [", 12) && memmem(text, bytes, "] Assertion `", 13);
 }
 
+/* Takes what was overwritten out of the buffer. */
+static void print_compact(struct context *c)
+{
+    struct buf *b = &c->print_out;
+    size_t left = b->size - c->print_kept, gone = c->print_oldest * sizeof(size_t);
+    if (c->print_kept == c->print_sealed)
+        return;
+    memmove(b->data + c->print_sealed, b->data + c->print_kept, left);
+    b->size = c->print_sealed + left;
+    c->print_kept = c->print_sealed;
+    c->print_pieces.size -= gone;
+    memmove(c->print_pieces.data, c->print_pieces.data + gone, c->print_pieces.size);
+    c->print_oldest = 0;
+}
+
+void context_print_begin(struct context *c)
+{
+    pthread_mutex_lock(&c->print_lock);
+    print_compact(c);
+    c->print_sealed = c->print_kept = c->print_out.size;
+    c->print_pieces.size = 0;
+    pthread_mutex_unlock(&c->print_lock);
+}
+
+/* As documented, a full FIFO loses what is oldest. */
+static void print_into_fifo(struct context *c, const char *text, size_t bytes)
+{
+    size_t limit = c->limits[CU_LIMIT_PRINTF_FIFO_SIZE];
+    if (bytes > limit)
+        return;
+    while (c->print_out.size - c->print_kept + bytes > limit) {
+        size_t piece;
+        memcpy(&piece, c->print_pieces.data + c->print_oldest++ * sizeof piece, sizeof piece);
+        c->print_kept += piece;
+    }
+    /* Now and then, so that each byte is moved once. */
+    if (c->print_kept - c->print_sealed > limit)
+        print_compact(c);
+    if (buf_reserve(&c->print_pieces, sizeof bytes) && buf_reserve(&c->print_out, bytes)) {
+        buf_append(&c->print_pieces, &bytes, sizeof bytes);
+        buf_append(&c->print_out, text, bytes);
+    }
+}
+
 void context_print(struct context *c, const char *text, size_t bytes)
 {
     pthread_mutex_lock(&c->print_lock);
-    struct buf *b = is_assertion(text, bytes) ? &c->print_err : &c->print_out;
-    /* A full buffer overwrites on a GPU; here what comes after it is full is dropped. Assertions always fit. */
-    if (b == &c->print_err || b->size + bytes <= c->limits[CU_LIMIT_PRINTF_FIFO_SIZE])
-        buf_append(b, text, bytes);
+    if (is_assertion(text, bytes)) /* always fits */
+        buf_append(&c->print_err, text, bytes);
+    else
+        print_into_fifo(c, text, bytes);
     pthread_mutex_unlock(&c->print_lock);
 }
 
 void context_flush(struct context *c)
 {
     pthread_mutex_lock(&c->print_lock);
+    print_compact(c);
     struct buf out = c->print_out, err = c->print_err;
     c->print_out = c->print_err = (struct buf){0};
+    c->print_sealed = c->print_kept = 0;
+    buf_free(&c->print_pieces);
     pthread_mutex_unlock(&c->print_lock);
     if (out.size) {
         fwrite(out.data, 1, out.size, stdout);

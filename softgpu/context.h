@@ -30,7 +30,11 @@ struct context {
     struct module *modules;                      /* by next; under context_lock() */
     pthread_mutex_t print_lock;
     struct buf print_out, print_err; /* device printf and assert text, until the next synchronisation */
-    uint64_t generation;             /* counts how often it was torn down; under context_lock() */
+    /* Of print_out: the running kernels' part begins at `sealed`. Of that, what is before `kept` was overwritten; the
+     * rest came in pieces of print_pieces[oldest] (size_t) and so on. */
+    size_t print_sealed, print_kept, print_oldest;
+    struct buf print_pieces;
+    uint64_t generation; /* counts how often it was torn down; under context_lock() */
     /* Of malloc() in kernels, made with the first that may call it; host memory. Under context_lock(). */
     void *heap;
     size_t heap_bytes;
@@ -56,7 +60,9 @@ CUresult context_error(const struct context *context);
 /* The heap of kernels: CU_LIMIT_MALLOC_HEAP_SIZE bytes, made when it is first asked for. */
 CUresult context_heap(struct context *context, void **heap, size_t *bytes);
 
-/* Device output waits here until the program synchronises. */
+/* Device output waits here until the program synchronises. The FIFO's size is that of one kernel's output: a kernel
+ * that begins has it to itself. */
+void context_print_begin(struct context *context);
 void context_print(struct context *context, const char *text, size_t bytes);
 void context_flush(struct context *context);
 

@@ -566,8 +566,10 @@ CUresult engine_wait_blocking(struct context *context)
 CUresult engine_wait_device(void)
 {
     CUresult result = CUDA_SUCCESS;
+    /* Contexts that were destroyed stay on the list, and have nothing to wait for. */
     for (struct context *c = context_all(); c && result == CUDA_SUCCESS; c = c->next)
-        result = engine_wait_context(c);
+        if (atomic_load(&c->alive))
+            result = engine_wait_context(c);
     return result;
 }
 

@@ -163,6 +163,7 @@ static void run(struct op *op)
     l->launch.cancel = engine_cancel();
     l->launch.print = print;
     l->launch.print_context = l->context;
+    context_print_begin(l->context);
     if (l->faults.kinds)
         run_flawed(l, &result, &diag);
     else

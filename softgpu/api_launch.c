@@ -157,7 +157,7 @@ static void run_host(struct op *op)
     engine_callback(true);
     if (h->function)
         h->function(h->data);
-    else
+    else if (h->callback)
         h->callback(h->stream, context_error(h->context), h->data);
     engine_callback(false);
 }

@@ -327,7 +327,7 @@ void engine_close_all(struct context *context)
     while (context->streams) {
         struct stream *s = context->streams;
         handle_remove(s, HANDLE_STREAM);
-        unlink_stream(s);
+        context->streams = s->next_in_context;
         if (!s->destroyed)
             close_stream(s);
     }

@@ -64,7 +64,7 @@ static void test_products_of_no_terms(void **state)
     enum { M = 3, N = 2 };
     static const cudaDataType types[] = {CUDA_R_32F, CUDA_R_16F};
     const float two = 2, zero = 0;
-    const cublasHandle_t h = handle;
+    cublasHandle_t h = handle;
     const cublasFillMode_t lower = CUBLAS_FILL_MODE_LOWER;
     number doubled[M * M], nothing[M * N] = {0};
     void *nowhere = (void *)0x123456000;

@@ -74,63 +74,35 @@ static struct cap_copy shape_peer(const CUDA_MEMCPY3D_PEER *c)
     return facts;
 }
 
-/* One copy and its form for a thread's own default stream; `shape` says what of it is recorded. */
-#define COPY(function, own_stream, type, shape)                                                                        \
-    static CUresult function##_by(enum hook hook, const type *pCopy)                                                   \
+/* A function and its form for a thread's own default stream; `shape` says what of it is recorded. */
+#define FORM(name, function, shape, stream, asynchronously, parameters, ...)                                           \
+    CUresult name parameters                                                                                           \
     {                                                                                                                  \
         struct call call;                                                                                              \
-        if (!call_enter(&call, hook))                                                                                  \
-            return PASS(function, hook)(pCopy);                                                                        \
-        copy_before(&call, NULL, false);                                                                               \
+        if (!call_enter(&call, HOOK_##name))                                                                           \
+            return PASS(function, HOOK_##name)(__VA_ARGS__);                                                           \
+        copy_before(&call, stream, asynchronously);                                                                    \
         call_begin(&call);                                                                                             \
-        CUresult result = REAL(function, hook)(pCopy);                                                                 \
+        CUresult result = REAL(function, HOOK_##name)(__VA_ARGS__);                                                    \
         call_end(&call);                                                                                               \
         if (result == CUDA_SUCCESS) {                                                                                  \
             struct cap_copy facts = shape(pCopy);                                                                      \
-            facts.asynchronous = false;                                                                                \
-            copy_done(copy_record(&call, &facts, NULL), &call, result, &facts, NULL);                                  \
+            facts.asynchronous = asynchronously;                                                                       \
+            copy_done(copy_record(&call, &facts, stream), &call, result, &facts, stream);                              \
         }                                                                                                              \
         return call_leave(&call, result);                                                                              \
-    }                                                                                                                  \
-    CUresult function(const type *pCopy)                                                                               \
-    {                                                                                                                  \
-        return function##_by(HOOK_##function, pCopy);                                                                  \
-    }                                                                                                                  \
-    CUresult function##own_stream(const type *pCopy)                                                                   \
-    {                                                                                                                  \
-        return function##_by(HOOK_##function##own_stream, pCopy);                                                      \
     }
+#define COPY(function, type, shape)                                                                                    \
+    FORM(function, function, shape, NULL, false, (const type *pCopy), pCopy)                                           \
+    FORM(function##_ptds, function, shape, NULL, false, (const type *pCopy), pCopy)
+#define COPY_ASYNC(function, type, shape)                                                                              \
+    FORM(function, function, shape, hStream, true, (const type *pCopy, CUstream hStream), pCopy, hStream)              \
+    FORM(function##_ptsz, function, shape, hStream, true, (const type *pCopy, CUstream hStream), pCopy, hStream)
 
-#define COPY_ASYNC(function, own_stream, type, shape)                                                                  \
-    static CUresult function##_by(enum hook hook, const type *pCopy, CUstream hStream)                                 \
-    {                                                                                                                  \
-        struct call call;                                                                                              \
-        if (!call_enter(&call, hook))                                                                                  \
-            return PASS(function, hook)(pCopy, hStream);                                                               \
-        copy_before(&call, hStream, true);                                                                             \
-        call_begin(&call);                                                                                             \
-        CUresult result = REAL(function, hook)(pCopy, hStream);                                                        \
-        call_end(&call);                                                                                               \
-        if (result == CUDA_SUCCESS) {                                                                                  \
-            struct cap_copy facts = shape(pCopy);                                                                      \
-            facts.asynchronous = true;                                                                                 \
-            copy_done(copy_record(&call, &facts, hStream), &call, result, &facts, hStream);                            \
-        }                                                                                                              \
-        return call_leave(&call, result);                                                                              \
-    }                                                                                                                  \
-    CUresult function(const type *pCopy, CUstream hStream)                                                             \
-    {                                                                                                                  \
-        return function##_by(HOOK_##function, pCopy, hStream);                                                         \
-    }                                                                                                                  \
-    CUresult function##own_stream(const type *pCopy, CUstream hStream)                                                 \
-    {                                                                                                                  \
-        return function##_by(HOOK_##function##own_stream, pCopy, hStream);                                             \
-    }
-
-COPY(cuMemcpy2D_v2, _ptds, CUDA_MEMCPY2D, shape_2d)
-COPY(cuMemcpy2DUnaligned_v2, _ptds, CUDA_MEMCPY2D, shape_2d)
-COPY(cuMemcpy3D_v2, _ptds, CUDA_MEMCPY3D, shape_3d)
-COPY(cuMemcpy3DPeer, _ptds, CUDA_MEMCPY3D_PEER, shape_peer)
-COPY_ASYNC(cuMemcpy2DAsync_v2, _ptsz, CUDA_MEMCPY2D, shape_2d)
-COPY_ASYNC(cuMemcpy3DAsync_v2, _ptsz, CUDA_MEMCPY3D, shape_3d)
-COPY_ASYNC(cuMemcpy3DPeerAsync, _ptsz, CUDA_MEMCPY3D_PEER, shape_peer)
+COPY(cuMemcpy2D_v2, CUDA_MEMCPY2D, shape_2d)
+COPY(cuMemcpy2DUnaligned_v2, CUDA_MEMCPY2D, shape_2d)
+COPY(cuMemcpy3D_v2, CUDA_MEMCPY3D, shape_3d)
+COPY(cuMemcpy3DPeer, CUDA_MEMCPY3D_PEER, shape_peer)
+COPY_ASYNC(cuMemcpy2DAsync_v2, CUDA_MEMCPY2D, shape_2d)
+COPY_ASYNC(cuMemcpy3DAsync_v2, CUDA_MEMCPY3D, shape_3d)
+COPY_ASYNC(cuMemcpy3DPeerAsync, CUDA_MEMCPY3D_PEER, shape_peer)

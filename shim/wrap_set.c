@@ -49,59 +49,29 @@ static CUresult finish(struct set_call *c, CUresult result)
     return call_leave(&c->call, result);
 }
 
-/* A function and its form for a thread's own default stream, by one that takes the hook first. */
-#define FORMS(function, own_stream, helper, parameters, ...)                                                           \
-    CUresult function parameters                                                                                       \
+/* A function and its form for a thread's own default stream. `pitch`, `width` and `height` are those that are recorded.
+ */
+#define FORM(name, function, bits, pitch, width, height, stream, asynchronous, parameters, ...)                        \
+    CUresult name parameters                                                                                           \
     {                                                                                                                  \
-        return helper(HOOK_##function, __VA_ARGS__);                                                                   \
-    }                                                                                                                  \
-    CUresult function##own_stream parameters                                                                           \
-    {                                                                                                                  \
-        return helper(HOOK_##function##own_stream, __VA_ARGS__);                                                       \
+        struct set_call c;                                                                                             \
+        if (!begin(&c, HOOK_##name, dst, pitch, value, (bits) / 8, width, height, stream, asynchronous))               \
+            return PASS(function, HOOK_##name)(__VA_ARGS__);                                                           \
+        return finish(&c, REAL(function, HOOK_##name)(__VA_ARGS__));                                                   \
     }
-
+#define SET(function, own_stream, ...)                                                                                 \
+    FORM(function, function, __VA_ARGS__)                                                                              \
+    FORM(function##own_stream, function, __VA_ARGS__)
 #define SETS(bits, type)                                                                                               \
-    static CUresult set_d##bits(enum hook hook, CUdeviceptr dst, type value, size_t count)                             \
-    {                                                                                                                  \
-        struct set_call c;                                                                                             \
-        if (!begin(&c, hook, dst, 0, value, (bits) / 8, count, 1, NULL, false))                                        \
-            return PASS(cuMemsetD##bits##_v2, hook)(dst, value, count);                                                \
-        return finish(&c, REAL(cuMemsetD##bits##_v2, hook)(dst, value, count));                                        \
-    }                                                                                                                  \
-    FORMS(cuMemsetD##bits##_v2, _ptds, set_d##bits, (CUdeviceptr dst, type value, size_t count), dst, value, count)    \
-                                                                                                                       \
-    static CUresult set_d##bits##_async(enum hook hook, CUdeviceptr dst, type value, size_t count, CUstream hStream)   \
-    {                                                                                                                  \
-        struct set_call c;                                                                                             \
-        if (!begin(&c, hook, dst, 0, value, (bits) / 8, count, 1, hStream, true))                                      \
-            return PASS(cuMemsetD##bits##Async, hook)(dst, value, count, hStream);                                     \
-        return finish(&c, REAL(cuMemsetD##bits##Async, hook)(dst, value, count, hStream));                             \
-    }                                                                                                                  \
-    FORMS(cuMemsetD##bits##Async, _ptsz, set_d##bits##_async,                                                          \
-          (CUdeviceptr dst, type value, size_t count, CUstream hStream), dst, value, count, hStream)                   \
-                                                                                                                       \
-    static CUresult set_d2d##bits(enum hook hook, CUdeviceptr dst, size_t pitch, type value, size_t width,             \
-                                  size_t height)                                                                       \
-    {                                                                                                                  \
-        struct set_call c;                                                                                             \
-        if (!begin(&c, hook, dst, pitch, value, (bits) / 8, width, height, NULL, false))                               \
-            return PASS(cuMemsetD2D##bits##_v2, hook)(dst, pitch, value, width, height);                               \
-        return finish(&c, REAL(cuMemsetD2D##bits##_v2, hook)(dst, pitch, value, width, height));                       \
-    }                                                                                                                  \
-    FORMS(cuMemsetD2D##bits##_v2, _ptds, set_d2d##bits,                                                                \
-          (CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height), dst, pitch, value, width, height)  \
-                                                                                                                       \
-    static CUresult set_d2d##bits##_async(enum hook hook, CUdeviceptr dst, size_t pitch, type value, size_t width,     \
-                                          size_t height, CUstream hStream)                                             \
-    {                                                                                                                  \
-        struct set_call c;                                                                                             \
-        if (!begin(&c, hook, dst, pitch, value, (bits) / 8, width, height, hStream, true))                             \
-            return PASS(cuMemsetD2D##bits##Async, hook)(dst, pitch, value, width, height, hStream);                    \
-        return finish(&c, REAL(cuMemsetD2D##bits##Async, hook)(dst, pitch, value, width, height, hStream));            \
-    }                                                                                                                  \
-    FORMS(cuMemsetD2D##bits##Async, _ptsz, set_d2d##bits##_async,                                                      \
-          (CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height, CUstream hStream), dst, pitch,      \
-          value, width, height, hStream)
+    SET(cuMemsetD##bits##_v2, _ptds, bits, 0, count, 1, NULL, false, (CUdeviceptr dst, type value, size_t count), dst, \
+        value, count)                                                                                                  \
+    SET(cuMemsetD##bits##Async, _ptsz, bits, 0, count, 1, hStream, true,                                               \
+        (CUdeviceptr dst, type value, size_t count, CUstream hStream), dst, value, count, hStream)                     \
+    SET(cuMemsetD2D##bits##_v2, _ptds, bits, pitch, width, height, NULL, false,                                        \
+        (CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height), dst, pitch, value, width, height)    \
+    SET(cuMemsetD2D##bits##Async, _ptsz, bits, pitch, width, height, hStream, true,                                    \
+        (CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height, CUstream hStream), dst, pitch, value, \
+        width, height, hStream)
 
 SETS(8, unsigned char)
 SETS(16, unsigned short)

@@ -191,9 +191,12 @@ struct declarator {
 /* A statement at file scope: all of the text, blanks and comments behind it included, lies in one. Linking works on
  * these (link.c). */
 enum top_kind { TOP_OTHER, TOP_HEADER /* .version and its kind */, TOP_VARIABLES, TOP_FUNCTION, TOP_ENTRY, TOP_ALIAS };
+struct linkage {
+    bool external, weak, visible;
+};
 struct top {
     enum top_kind kind;
-    bool external, weak, visible;
+    struct linkage linkage;
     const char *start, *linkage_end, *end; /* linkage_end: behind .extern and its kind */
     struct declarator *declarators;
     uint32_t declarator_count, declarator_capacity;

@@ -15,7 +15,7 @@
 #include "ptx/token.h"
 
 enum { MAX_MODULES = 255 };
-enum linkage { OWN, VISIBLE, WEAK, EXTERNAL };
+enum binding { OWN, VISIBLE, WEAK, EXTERNAL };
 
 /* A name that a statement declares. */
 struct entity {
@@ -59,15 +59,18 @@ static uint64_t hash(const struct name *n) /* FNV-1a: names of several modules, 
     return h;
 }
 
-static enum linkage linkage_of(const struct top *t)
+static enum binding binding_of(const struct top *t)
 {
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): it does not see that list_entities() sets it in each */
-    return t->external ? EXTERNAL : t->weak ? WEAK : t->visible || t->kind == TOP_ALIAS ? VISIBLE : OWN;
+    return t->linkage.external                          ? EXTERNAL
+           : t->linkage.weak                            ? WEAK
+           : t->linkage.visible || t->kind == TOP_ALIAS ? VISIBLE
+                                                        : OWN;
 }
 
 static bool defines(const struct entity *e)
 {
-    return e->declarator->value || (e->top->kind == TOP_VARIABLES && !e->top->external);
+    return e->declarator->value || (e->top->kind == TOP_VARIABLES && !e->top->linkage.external);
 }
 
 /* .extern .shared x[]: each launch gives it its size. */
@@ -226,7 +229,7 @@ static void check_kind(struct link *l, struct global *g, const struct module *m,
 static void note_definition(struct link *l, uint32_t i, const struct entity *e)
 {
     const struct module *m = &l->modules[i];
-    const enum linkage linkage = linkage_of(e->top);
+    const enum binding binding = binding_of(e->top);
     struct global *g = global_of(l, e->declarator->name);
     if (!g)
         return;
@@ -234,13 +237,13 @@ static void note_definition(struct link *l, uint32_t i, const struct entity *e)
         g->modules++;
         g->last = i + 1;
     }
-    if (linkage == OWN)
+    if (binding == OWN)
         return;
     check_kind(l, g, m, e);
     check_agreement(l, g, i, e);
-    if (!defines(e) || linkage == EXTERNAL || is_dynamic_shared(link_tree_find(m->tree, e->declarator->name)))
+    if (!defines(e) || binding == EXTERNAL || is_dynamic_shared(link_tree_find(m->tree, e->declarator->name)))
         return;
-    if (linkage == WEAK) {
+    if (binding == WEAK) {
         g->weak = g->weak ? g->weak : i + 1;
         return;
     }
@@ -286,7 +289,7 @@ static void check_uses(struct link *l, struct module *m)
     for (uint32_t i = 0; i < m->count && l->status == STATUS_OK; i++) {
         const struct entity *e = &m->entities[i];
         const struct global *g = global_of(l, e->declarator->name);
-        if (g && linkage_of(e->top) == EXTERNAL && e->used && !g->strong && !g->weak &&
+        if (g && binding_of(e->top) == EXTERNAL && e->used && !g->strong && !g->weak &&
             !is_dynamic_shared(link_tree_find(m->tree, e->declarator->name)) && !is_system(e->declarator->name->text))
             fail(l, m, e, "symbol `%s`, which `%s` uses, is defined in no module%s", "");
     }
@@ -298,7 +301,7 @@ static void check_uses(struct link *l, struct module *m)
 static bool is_surplus(struct link *l, uint32_t i, const struct top *t, const struct declarator *d)
 {
     const struct entity e = {.top = t, .declarator = d};
-    if (linkage_of(t) != WEAK || !defines(&e))
+    if (binding_of(t) != WEAK || !defines(&e))
         return false;
     const struct global *g = global_of(l, d->name);
     return g && (g->strong || g->weak != i + 1);
@@ -309,7 +312,7 @@ static bool is_renamed(struct link *l, uint32_t i, const struct name *name)
     if (i && strncmp(name->text, "$L__info_string", 15) == 0)
         return true;
     const struct entity *e = find(&l->modules[i], name);
-    const struct global *g = e && linkage_of(e->top) == OWN ? global_of(l, name) : NULL;
+    const struct global *g = e && binding_of(e->top) == OWN ? global_of(l, name) : NULL;
     return g && g->modules > 1;
 }
 

@@ -320,12 +320,11 @@ static void declare(struct parser *p, struct symbol *s)
 static struct declarator *note_declarator(struct parser *p, enum top_kind kind)
 {
     struct top *top = p->top;
-    struct declarator *d;
     if (p->function)
-        d = reader_alloc(p->reader, 1, sizeof *d);
-    else
-        d = PUSH(p, struct declarator, top->declarators, top->declarator_count, top->declarator_capacity);
-    top->kind = p->function ? top->kind : kind;
+        return &p->local;
+    struct declarator *d =
+        PUSH(p, struct declarator, top->declarators, top->declarator_count, top->declarator_capacity);
+    top->kind = kind;
     d->at = p->lx.token.start;
     return d;
 }
@@ -716,9 +715,7 @@ static void parse_top(struct parser *p)
     bool header = token_is_dot(t, "version") || token_is_dot(t, "target") || token_is_dot(t, "address_size");
     p->top->kind = header ? TOP_HEADER : TOP_OTHER;
     p->top->linkage_end = t->start;
-    p->top->external = linkage.external;
-    p->top->weak = linkage.weak;
-    p->top->visible = linkage.visible;
+    p->top->linkage = linkage;
     if (token_is_dot(t, "entry"))
         parse_function(p, true, linkage);
     else if (token_is_dot(t, "func"))

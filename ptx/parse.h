@@ -12,6 +12,7 @@ struct parser {
     struct ast *ast;
     struct function *function; /* NULL at module scope */
     struct top *top;           /* the statement at file scope that is being read */
+    struct declarator local;   /* of what a function's body declares: nobody asks for it */
     uint32_t scope;
 };
 
@@ -22,9 +23,6 @@ const struct name *parse_name(struct parser *p, const char *what);
 __attribute__((noreturn)) void parse_unexpected(struct parser *p, const char *expected);
 
 /* [linkage] .space declaration [, declaration]... ; the space's token is current. */
-struct linkage {
-    bool external, weak, visible;
-};
 void parse_variables(struct parser *p, struct linkage linkage);
 void parse_registers(struct parser *p);
 /* ( .param ... , .reg ... ): a parameter list; the opening parenthesis is current. Declared in the current scope. */

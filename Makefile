@@ -7,6 +7,7 @@ CC = gcc
 CLANG ?= clang
 SAN ?=
 PREFIX ?= /usr/local
+VERSION := $(shell sed -n 's/^\#define ANALYZER_VERSION "\(.*\)"/\1/p' analyzer/version.h)
 
 # The CUDA toolkit: CUDA_HOME, else ./toolkit (scripts/setup --toolkit), else beside nvcc.
 ifeq ($(CUDA_HOME),)
@@ -138,6 +139,6 @@ install: $(TARGETS) ## install into PREFIX (default /usr/local)
 	install -m 644 include/opsdebug/*.h ptx/opsptx.h $(DESTDIR)$(PREFIX)/include/opsdebug/
 	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	install -m 644 $(B)/libopsptx.a $(DESTDIR)$(PREFIX)/lib/
-	sed 's|@PREFIX@|$(PREFIX)|' ptx/opsptx.pc >$(DESTDIR)$(PREFIX)/lib/pkgconfig/opsptx.pc
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' ptx/opsptx.pc >$(DESTDIR)$(PREFIX)/lib/pkgconfig/opsptx.pc
 
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

@@ -11,7 +11,10 @@
 #include "ptx/guard.h"
 
 enum { MAX_WORKERS = 256, MAX_RESIDENT = 4096, GUARD_SLICES = 64, GUARD_TRIES = 3 };
+/* Thread-instructions a block gets at a time. Blocks of a cooperative launch are expected to wait for each other: each
+ * grid sync costs every waiting block one whole slice. */
 #define SLICE              UINT64_C(4000000)
+#define COOPERATIVE_SLICE  (SLICE / 256)
 #define MAX_RESIDENT_BYTES (UINT64_C(1) << 30)
 
 uint64_t random_next(uint64_t *state) /* splitmix64 */
@@ -379,7 +382,7 @@ static void run_blocks(struct worker *w)
     }
     uint32_t running = w->block_count, slices = 0;
     while (running && !launch_stopped(l)) {
-        uint64_t slice = l->config->cooperative ? SLICE / 8 : SLICE << (running < 6 ? running : 6);
+        uint64_t slice = l->config->cooperative ? COOPERATIVE_SLICE : SLICE << (running < 6 ? running : 6);
         for (uint32_t i = 0; i < w->block_count && !launch_stopped(l); i++) {
             struct block *b = w->blocks[i];
             if (b->finished)

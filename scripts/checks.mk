@@ -15,7 +15,7 @@ fuzz: $(FUZZ_TARGETS) ## each fuzz target for FUZZ_SECONDS
 check: $(TARGETS) $(PROGRAMS) $(PAIRS) $(UNIT_TESTS) $(FUZZ_TARGETS) $(BENCHES) | $(SETUP_CLIENTS) ## all tests; ends with "N passed, N failed"
 	@B=$(B) FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/run-tests $(UNIT_TESTS) $(sort $(wildcard tests/e2e/*.sh)) --fuzz $(FUZZ_TARGETS)
 
-asan: ## unit and end-to-end tests of the CPU parts under AddressSanitizer
+asan: ## unit tests under AddressSanitizer
 	$(MAKE) B=build/asan SAN="-fsanitize=address -fno-omit-frame-pointer" CFLAGS="-O1 -g" unit
 
 ubsan: ## the same under UndefinedBehaviorSanitizer

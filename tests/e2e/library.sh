@@ -7,6 +7,8 @@ check "make install" make -s B="$B" PREFIX="$prefix" install
 flags="-I$prefix/include -L$prefix/lib"
 libraries=$(sed -n 's/^Libs: -L[^ ]* //p' "$prefix/lib/pkgconfig/opsptx.pc")
 check "opsptx.pc names the prefix" grep -qx "prefix=$prefix" "$prefix/lib/pkgconfig/opsptx.pc"
+equal "and the version of the tool" "$("$prefix/bin/ops-debug" --version | grep -o '[0-9.]*$')" \
+    "$(sed -n 's/^Version: //p' "$prefix/lib/pkgconfig/opsptx.pc")"
 # shellcheck disable=SC2086
 (cd "$scratch" && cc -std=c11 -Wall -Wextra -Wpedantic -Werror $flags "$OLDPWD/docs/examples/run_kernel.c" -o run_kernel $libraries) \
     >"$scratch/build.log" 2>&1

@@ -37,6 +37,15 @@ enum { STACK_LIMIT = 4096, PARAM_LIMIT = 32768, REDZONE_LIMIT = 1 << 30, BUILD_I
     X(CAP_DAMAGE_LOOK, cap_damage_look, "damage look")                                                                 \
     X(CAP_HEALTH, cap_health, "health")                                                                                \
     X(CAP_HEALTH_CHECKED, cap_health_checked, "health check")                                                          \
+    X(CAP_PATH, cap_path, "path")                                                                                      \
+    X(CAP_RANGE, cap_range, "range")                                                                                   \
+    X(CAP_FUNCTION, cap_function, "library function")                                                                  \
+    X(CAP_OPERATOR, cap_operator, "operator")                                                                          \
+    X(CAP_DETAIL, cap_detail, "operator detail")                                                                       \
+    X(CAP_NAME, cap_name, "buffer name")                                                                               \
+    X(CAP_REGION, cap_region, "region")                                                                                \
+    X(CAP_MARK, cap_mark, "mark")                                                                                      \
+    X(CAP_VALUE, cap_value, "value")                                                                                   \
     X(CAP_END, cap_end, "end")
 
 static size_t least_bytes(unsigned type)
@@ -199,7 +208,7 @@ bool capture_check_shape(const struct cap_head *record, char *why)
     case CAP_HEALTH:
         return check_health((const void *)record, why);
     default:
-        return true;
+        return capture_check_scope_shape(record, why);
     }
 }
 
@@ -224,6 +233,12 @@ uint32_t capture_check_defines(const struct cap_head *record)
         return ((const struct cap_config *)record)->id;
     case CAP_ALLOC:
         return ((const struct cap_alloc *)record)->id;
+    case CAP_PATH:
+        return ((const struct cap_path *)record)->id;
+    case CAP_FUNCTION:
+        return ((const struct cap_function *)record)->id;
+    case CAP_REGION:
+        return ((const struct cap_region *)record)->ended ? 0 : ((const struct cap_region *)record)->id;
     default:
         return 0;
     }
@@ -274,6 +289,6 @@ bool capture_check_references(const struct capture *c, const struct cap_head *re
     case CAP_HEALTH:
         return refers(c, record, CAP_ALLOC, ((const struct cap_health *)record)->allocation, false, why);
     default:
-        return true;
+        return capture_check_scope_references(c, record, why);
     }
 }

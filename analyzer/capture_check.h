@@ -14,4 +14,8 @@ bool capture_check_references(const struct capture *capture, const struct cap_he
 /* The id that a record defines, or 0: it defines none. */
 uint32_t capture_check_defines(const struct cap_head *record);
 
+/* The parts of the first two that are about docs/scopes.md. */
+bool capture_check_scope_shape(const struct cap_head *record, char *why);
+bool capture_check_scope_references(const struct capture *capture, const struct cap_head *record, char *why);
+
 #endif

@@ -32,10 +32,12 @@ static void shape_text(const uint32_t v[3], char out[40])
 
 static void list_text(const struct session *s, struct selection *selection, bool verbose)
 {
-    struct text_table t = {
-        .columns = 9, .right = {true, false, false, false, true, true, true, true, false}, .squeeze = 1};
+    /* The last column is there only when there is something to say in it. */
+    struct text_table t = {.columns = s->model->has_paths ? 10 : 9,
+                           .right = {true, false, false, false, true, true, true, true, false, false},
+                           .squeeze = 1};
     text_table_row(&t, (const char *const[]){"launch", "kernel", "grid", "block", "stream", "launch", "device", "wait",
-                                             "verdict"});
+                                             "verdict", "module"});
     for (size_t i = 0; i < s->model->launch_count; i++) {
         const struct model_launch *l = &s->model->launches[i];
         char number[24], grid[40], block[40], stream[24], launch[24], device[24], wait[24];
@@ -47,7 +49,7 @@ static void list_text(const struct session *s, struct selection *selection, bool
                                                  verbose ? l->kernel->full_name : l->kernel->name, grid, block,
                                                  text_number(l->record->stream, stream), text_time(l->host_ns, launch),
                                                  l->time_source ? text_time(l->device_ns, device) : "-",
-                                                 text_time(l->wait_ns, wait), verdict_text(s, l)});
+                                                 text_time(l->wait_ns, wait), verdict_text(s, l), l->module_path});
     }
     text_table_print(&t, stdout, "");
 }
@@ -90,6 +92,8 @@ static bool list_json(const struct session *s, struct selection *selection)
             cJSON_AddNumberToObject(json, "operations", (double)bounds[i].operations);
         }
         cJSON_AddStringToObject(json, "verdict", verdict_text(s, l));
+        cJSON_AddStringToObject(json, "module_path", l->module_path);
+        cJSON_AddNumberToObject(json, "iteration", l->iteration);
         cJSON_AddItemToArray(array, json);
     }
     free(bounds);

@@ -137,6 +137,8 @@ static void show_text(struct session *s, const struct model_launch *l, bool verb
     text_fold(stdout, "", 4, l->kernel->full_name);
     printf("launch %zu of %zu on stream %u, %s after the start\n", l->number, s->model->launch_count, l->record->stream,
            text_time(capture_time_ns(s->capture, l->record->head.tsc), start));
+    if (*l->module_path)
+        printf("in module %s, iteration %u\n", l->module_path, l->iteration);
     printf(
         "grid %u x %u x %u, block %u x %u x %u, shared memory %u static + %u dynamic, %u registers, %u bytes local\n",
         c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1], c->block[2], k->static_shared_bytes,
@@ -205,6 +207,8 @@ static bool show_json(struct session *s, const struct model_launch *l)
     cJSON_AddItemToObject(root, "device_ns",
                           l->time_source ? cJSON_CreateNumber((double)l->device_ns) : cJSON_CreateNull());
     cJSON_AddNumberToObject(root, "wait_ns", (double)l->wait_ns);
+    cJSON_AddStringToObject(root, "module_path", l->module_path);
+    cJSON_AddNumberToObject(root, "iteration", l->iteration);
     cJSON_AddItemToObject(root, "arguments", arguments_json(s, l));
     cJSON *snapshots = cJSON_AddArrayToObject(root, "snapshots");
     for (size_t i = 0; i < l->snapshot_count; i++) {

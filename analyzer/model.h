@@ -39,6 +39,8 @@ struct model_launch {
     uint32_t time_source;                  /* enum cap_time_source, 0: not measured */
     const struct cap_error *error;         /* of a failed launch, NULL: none */
     size_t first_snapshot, snapshot_count; /* in model.snapshots */
+    const char *module_path;               /* the ranges its thread had pushed, "" none; see docs/scopes.md */
+    uint32_t iteration;                    /* of that path */
 };
 
 /* An allocation comes to life or ends, for model_live.c. */
@@ -75,6 +77,7 @@ struct model {
     const struct cap_device *device; /* the first one, NULL: none */
     const struct cap_end *end;       /* NULL: the process was killed, or still runs */
     uint64_t redzones_checked;
+    bool has_paths;                                          /* a launch or operator has a module path */
     bool uses_graphs;                                        /* work ran that the records do not show one by one */
     struct map kernel_index, allocation_index, launch_index; /* id or seq -> index */
 };

@@ -4,6 +4,7 @@
 
 #include "common/diag.h"
 #include "analyzer/model.h"
+#include "analyzer/model_scopes.h"
 #include "analyzer/name.h"
 
 /* How many records of each type there are: every array is allocated once. */
@@ -111,6 +112,7 @@ static bool add_launch(struct model *m, const struct cap_launch *record)
         .kernel = &m->kernels[kernel],
         .config = capture_definition(m->capture, CAP_CONFIG, record->config),
         .host_ns = record->host_ns,
+        .module_path = "",
     };
     if (record->flags & CAP_LAUNCH_CAPTURING)
         m->uses_graphs = true;
@@ -231,6 +233,27 @@ static void join_errors(struct model *m)
     }
 }
 
+/* In which module every launch was, and what else the program says about itself. */
+static bool join_scopes(struct model *m)
+{
+    struct scopes scopes;
+    bool ok = scopes_start(&scopes, m->capture);
+    for (size_t i = 0; ok && i < m->capture->record_count; i++) {
+        const struct cap_head *record = m->capture->records[i];
+        struct model_launch *l = record->type == CAP_LAUNCH ? model_launch_by_seq(m, record->seq) : NULL;
+        if (record->type == CAP_RANGE)
+            ok = scopes_range(&scopes, (const void *)record);
+        if (l) {
+            struct scope scope = scopes_of(&scopes, record);
+            l->module_path = scope.path;
+            l->iteration = scope.iteration;
+            m->has_paths = m->has_paths || *scope.path;
+        }
+    }
+    scopes_end(&scopes);
+    return ok;
+}
+
 enum status model_build(struct capture *c, struct model **out, struct diag *diag)
 {
     *out = NULL;
@@ -246,6 +269,7 @@ enum status model_build(struct capture *c, struct model **out, struct diag *diag
             ok = add_kernel(m, (const void *)c->records[i]);
     for (size_t i = 0; i < c->record_count && ok; i++)
         ok = add_record(m, c->records[i]);
+    ok = ok && join_scopes(m);
     if (!ok) {
         model_free(m);
         return diag_set(diag, STATUS_NO_MEMORY, c->path, -1, "no memory for the model of %zu records", c->record_count);

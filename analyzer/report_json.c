@@ -51,7 +51,8 @@ static cJSON *launch_json(const struct session *s, const struct finding *f)
     add_triple(json, "grid", l->config->grid);
     add_triple(json, "block", l->config->block);
     cJSON_AddNumberToObject(json, "stream", stream_number(s, l->record->stream));
-    cJSON_AddStringToObject(json, "module_path", "");
+    cJSON_AddStringToObject(json, "module_path", l->module_path);
+    add_u64(json, "iteration", l->iteration);
     if (f->window_last)
         add_u64(json, "window_last", f->window_last);
     return json;

@@ -84,6 +84,8 @@ static void print_finding(FILE *out, struct session *s, const struct finding *f,
                     text_bytes(a->bytes, size), a->address);
     }
     const struct model_launch *l = model_launch_by_number(s->model, f->launch);
+    if (l && !f->window_last && *l->module_path)
+        fprintf(out, "     module         %s, iteration %u\n", l->module_path, l->iteration);
     if (l && !f->window_last)
         print_stack(out, s, "launched", l->record->stack, style.verbose);
     if (style.verbose && f->launch_count > 1)

@@ -6,6 +6,7 @@
 #include "shim/driver.h"
 #include "shim/health.h"
 #include "shim/intern.h"
+#include "shim/ranges.h"
 #include "shim/shim.h"
 #include "shim/stack.h"
 
@@ -19,6 +20,8 @@ bool call_enter(struct call *call, enum hook hook)
     if (thread->inside || !shim_enter())
         return false;
     thread->inside = 1;
+    if (thread->ranges_unwritten)
+        ranges_catch_up();
     thread->hook = hook;
     call->outermost = thread->scope == HOOK_NONE;
     if (call->outermost)

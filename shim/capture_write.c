@@ -16,6 +16,7 @@
 
 #include "shim/blob.h"
 #include "shim/hooks.h"
+#include "shim/ranges.h"
 #include "shim/shim.h"
 #include "shim/thread.h"
 
@@ -210,6 +211,8 @@ static void segment_close(struct segment *s)
 static void thread_ends(void *data)
 {
     struct shim_thread *thread = &shim_thread;
+    if (shim_is_owner())
+        ranges_thread_ends();
     struct segment *last = thread->segment, *previous = thread->previous;
     if (!shim_is_owner())
         return;

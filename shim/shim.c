@@ -19,6 +19,7 @@
 #include "shim/driver.h"
 #include "shim/health.h"
 #include "shim/intern.h"
+#include "shim/nvtx.h"
 #include "shim/object.h"
 #include "shim/options.h"
 #include "shim/stack.h"
@@ -174,6 +175,9 @@ static void start(void)
     __atomic_store_n(&state, SHIM_RECORDING, __ATOMIC_RELEASE);
     options_record();
     object_refresh();
+    const char *other;
+    if (nvtx_other_tool(&other))
+        shim_note(CAP_NOTE_LOST, "NVTX_INJECTION64_PATH names %s: NVTX ranges go there and are not seen here", other);
 }
 
 bool shim_enter(void)

@@ -19,8 +19,9 @@ struct shim_thread {
     uint64_t calls, own_tsc, launches, records, record_bytes; /* not yet added to the capture's header */
     uint32_t hook_calls; /* calls of `counted`, not yet added to its CAP_HOOK record */
     uint16_t counted;
-    bool registered;    /* its end will be noticed */
-    uint32_t thread_id; /* Linux thread id, 0 unknown yet */
+    bool registered;       /* its end will be noticed */
+    bool ranges_unwritten; /* it has pushed ranges that no record tells of, see ranges.h */
+    uint32_t thread_id;    /* Linux thread id, 0 unknown yet */
 };
 
 /* Preloaded libraries get static TLS; initial-exec keeps every access to one instruction and never allocates. */

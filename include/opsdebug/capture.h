@@ -100,6 +100,15 @@ enum cap_type {
     CAP_HEALTH = 36,
     CAP_HEALTH_CHECKED = 37,
     CAP_END = 40,
+    CAP_PATH = 60,
+    CAP_RANGE = 61,
+    CAP_FUNCTION = 62,
+    CAP_OPERATOR = 63,
+    CAP_DETAIL = 64,
+    CAP_NAME = 65,
+    CAP_REGION = 66,
+    CAP_MARK = 67,
+    CAP_VALUE = 68,
 };
 
 struct cap_head {
@@ -390,6 +399,132 @@ struct cap_health_checked { /* for coverage: what was looked at since the record
     uint32_t launches, ranges;   /* ranges: pieces of memory around those launches */
     uint32_t floats, reported;   /* ranges that look like fp32; CAP_HEALTH records */
     uint32_t left_out, reserved; /* launches or ranges for which there was no room */
+};
+
+/* ---- what the program says about itself: NVTX ranges, opsdebug.h; and what libraries are asked to do ---- */
+
+struct cap_path { /* a stack of pushed ranges, as one name: "step.layers.0.mlp"; see docs/scopes.md */
+    struct cap_head head;
+    uint32_t id, parent; /* parent: path, 0 none */
+    uint32_t domain, text;
+};
+
+enum cap_range_kind {
+    CAP_RANGE_PUSH,
+    CAP_RANGE_POP,
+    CAP_RANGE_START, /* by id, not part of any path; may end in another thread */
+    CAP_RANGE_END,
+    CAP_RANGE_MARK,
+    CAP_RANGE_THREAD_END, /* the thread is over: its number may come again */
+};
+struct cap_range {
+    struct cap_head head;
+    uint32_t kind, thread; /* thread: Linux thread id, as in cap_segment */
+    uint32_t path;         /* of the thread from here on; 0 none */
+    uint32_t iteration;    /* how often that path had been entered before, in the whole process */
+    uint32_t name, domain; /* strings; 0: none, or the default domain */
+    uint64_t range;        /* START and END: its number, from 1 */
+};
+
+/* A library function with its parameters, once per function that is called. struct cap_parameter params[param_count]
+ * follow. `scope` is the index that cap_head.scope has inside its calls. */
+enum cap_library { CAP_LIBRARY_CUBLAS, CAP_LIBRARY_CUBLASLT, CAP_LIBRARY_NCCL };
+enum cap_parameter_kind {
+    CAP_PARAMETER_INTEGER,
+    CAP_PARAMETER_ENUM,
+    CAP_PARAMETER_POINTER, /* operand, scalar, descriptor: the name tells */
+    CAP_PARAMETER_HANDLE,
+    CAP_PARAMETER_OTHER, /* a structure; its value is not recorded */
+};
+struct cap_parameter {
+    uint32_t name;    /* string, as in the library's header: "lda" */
+    uint16_t kind;    /* enum cap_parameter_kind */
+    uint16_t pointee; /* POINTER: bytes of what it points to, 0 unknown (void) */
+};
+struct cap_function {
+    struct cap_head head;
+    uint32_t id, library, name, param_count;
+    uint32_t scope, reserved;
+};
+
+/* One call of a library function. uint64_t values[function's param_count] follow; integers are sign-extended. What
+ * happened in the same thread between its seq and `end_seq` under the function's scope belongs to it. */
+struct cap_operator {
+    struct cap_head head;
+    uint32_t function, stream; /* stream: 0 unknown */
+    uint32_t stack;
+    int32_t status;   /* patched: the library's own; meaningful when end_seq is not 0 */
+    uint64_t end_seq; /* patched; 0: the call did not return */
+    uint64_t host_ns; /* patched */
+};
+
+/* More about the call `operator`, found after it had succeeded: struct cap_detail_item items[count] follow. */
+enum cap_detail_kind { CAP_DETAIL_INTEGER, CAP_DETAIL_BYTES /* a number in the call's own format, up to 16 bytes */ };
+struct cap_detail_item {
+    uint32_t name;        /* string: "pointer_mode", "alpha", "A.rows" */
+    uint16_t kind, bytes; /* enum cap_detail_kind */
+    uint64_t value[2];
+};
+struct cap_detail {
+    struct cap_head head;
+    uint64_t operator; /* its seq */
+    uint32_t count, reserved;
+};
+
+enum cap_dtype { /* element types that buffers are named with; the numbers stay */
+                 CAP_DTYPE_UNKNOWN,
+                 CAP_DTYPE_F64,
+                 CAP_DTYPE_F32,
+                 CAP_DTYPE_F16,
+                 CAP_DTYPE_BF16,
+                 CAP_DTYPE_F8_E4M3,
+                 CAP_DTYPE_F8_E5M2,
+                 CAP_DTYPE_I8,
+                 CAP_DTYPE_U8,
+                 CAP_DTYPE_I16,
+                 CAP_DTYPE_U16,
+                 CAP_DTYPE_I32,
+                 CAP_DTYPE_U32,
+                 CAP_DTYPE_I64,
+                 CAP_DTYPE_U64,
+                 CAP_DTYPES
+};
+enum { CAP_DIMS_MAX = 8 };
+struct cap_name { /* from here on, until it is freed or named again, this memory is called so */
+    struct cap_head head;
+    uint64_t address, bytes;
+    uint32_t name, dtype;
+    uint32_t allocation; /* that holds it; 0 unknown */
+    uint32_t dims;
+    uint64_t shape[CAP_DIMS_MAX];
+};
+
+/* A piece of an allocation with bounds of its own, given out by an allocator of the program's. Ids are those of
+ * allocations. */
+enum cap_region_source { CAP_REGION_API, CAP_REGION_NVTX };
+struct cap_region {
+    struct cap_head head;
+    uint32_t id, allocation; /* allocation: that holds it */
+    uint64_t address, bytes;
+    uint32_t source, ended; /* ended: 1: this record tells of its end */
+    uint32_t name, stack;
+};
+
+enum cap_mark_kind { CAP_MARK_STEP, CAP_MARK_TEXT, CAP_MARK_CHECKPOINT, CAP_MARK_ASSERT_FINITE };
+struct cap_mark { /* what the program says through opsdebug.h, in its order among the launches */
+    struct cap_head head;
+    uint32_t kind, text;
+    uint64_t number;         /* STEP: which */
+    uint64_t address, bytes; /* CHECKPOINT, ASSERT_FINITE: what is looked at */
+    uint32_t dtype, stack;
+    uint32_t allocation, stream;
+};
+
+struct cap_value { /* contents of a mark's memory, in stream order */
+    struct cap_head head;
+    uint64_t mark; /* its seq */
+    uint64_t bytes;
+    uint64_t hash_low, hash_high;
 };
 
 struct cap_end { /* the process ends in an orderly way */

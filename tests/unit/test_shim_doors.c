@@ -185,6 +185,8 @@ static const char *const hooked[] = {
 #include "shim/hooks.def"
 #undef HOOK
 #undef RUNTIME_HOOK
+    "InitializeInjectionNvtx2",
+    "InitializeInjectionNvtx2_fnptr", /* see nvtx.c */
     "dlsym",
     "dlvsym",
 };

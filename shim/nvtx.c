@@ -1,0 +1,254 @@
+/* nvtx.c - the shim as an NVTX injection: what a program marks with NVTX (version 3, header-only) becomes ranges.
+ *
+ * Every library and program that was built with NVTX's headers has an instance of its own. At its first NVTX call an
+ * instance loads the library that NVTX_INJECTION64_PATH names and hands over a table of function pointers, in which we
+ * put ours. Shared libraries also find InitializeInjectionNvtx2_fnptr, which each of them defines weakly, in whatever
+ * was loaded before them. Handles that we give out are only ever given back to us.
+ */
+#include "shim/nvtx.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <wchar.h>
+
+#include "shim/ranges.h"
+#include "shim/shim.h"
+
+enum { NAME_MAX_BYTES = 256 };
+
+struct nvtx_domain {
+    char name[NAME_MAX_BYTES];
+};
+struct nvtx_string {
+    char text[NAME_MAX_BYTES];
+};
+
+/* NVTX's wide characters are Linux's: one code point each. */
+void nvtx_utf8(char *out, size_t bytes, const wchar_t *wide)
+{
+    size_t at = 0;
+    for (; wide && *wide && at + 5 <= bytes; wide++) {
+        uint32_t c = (uint32_t)*wide;
+        if (c < 0x80) {
+            out[at++] = (char)c;
+        } else if (c < 0x800) {
+            out[at++] = (char)(0xc0 | c >> 6);
+            out[at++] = (char)(0x80 | (c & 0x3f));
+        } else if (c < 0x10000) {
+            out[at++] = (char)(0xe0 | c >> 12);
+            out[at++] = (char)(0x80 | (c >> 6 & 0x3f));
+            out[at++] = (char)(0x80 | (c & 0x3f));
+        } else {
+            out[at++] = (char)(0xf0 | (c >> 18 & 7));
+            out[at++] = (char)(0x80 | (c >> 12 & 0x3f));
+            out[at++] = (char)(0x80 | (c >> 6 & 0x3f));
+            out[at++] = (char)(0x80 | (c & 0x3f));
+        }
+    }
+    out[at] = '\0';
+}
+
+const char *nvtx_message(int32_t type, union nvtx_message message, char *space, size_t bytes)
+{
+    switch (type) {
+    case NVTX_ASCII:
+        return message.ascii;
+    case NVTX_UNICODE:
+        nvtx_utf8(space, bytes, message.unicode);
+        return space;
+    case NVTX_REGISTERED:
+        return message.registered ? message.registered->text : NULL;
+    default:
+        return NULL;
+    }
+}
+
+static const char *attribute_name(const struct nvtx_attributes *a, char space[NAME_MAX_BYTES])
+{
+    if (!a || a->size < offsetof(struct nvtx_attributes, message) + sizeof a->message)
+        return NULL;
+    return nvtx_message(a->message_type, a->message, space, NAME_MAX_BYTES);
+}
+
+static const char *domain_name(const struct nvtx_domain *domain)
+{
+    return domain ? domain->name : NULL;
+}
+
+/* ---- the functions that go into an instance's tables ---- */
+
+static int push_ex(struct nvtx_domain *domain, const struct nvtx_attributes *attributes)
+{
+    char space[NAME_MAX_BYTES];
+    ranges_push(domain_name(domain), attribute_name(attributes, space));
+    return NVTX_NO_TRACKING; /* as without a tool */
+}
+
+static int pop(struct nvtx_domain *domain)
+{
+    ranges_pop(domain_name(domain));
+    return NVTX_NO_TRACKING;
+}
+
+static uint64_t start_ex(struct nvtx_domain *domain, const struct nvtx_attributes *attributes)
+{
+    char space[NAME_MAX_BYTES];
+    return ranges_start(domain_name(domain), attribute_name(attributes, space));
+}
+
+static void end(struct nvtx_domain *domain, uint64_t range)
+{
+    ranges_end(range);
+}
+
+static void mark_ex(struct nvtx_domain *domain, const struct nvtx_attributes *attributes)
+{
+    char space[NAME_MAX_BYTES];
+    ranges_mark(domain_name(domain), attribute_name(attributes, space));
+}
+
+static int default_push_ex(const struct nvtx_attributes *attributes)
+{
+    return push_ex(NULL, attributes);
+}
+
+static int default_push_a(const char *name)
+{
+    ranges_push(NULL, name);
+    return NVTX_NO_TRACKING;
+}
+
+static int default_push_w(const wchar_t *name)
+{
+    char text[NAME_MAX_BYTES];
+    nvtx_utf8(text, sizeof text, name);
+    ranges_push(NULL, text);
+    return NVTX_NO_TRACKING;
+}
+
+static int default_pop(void)
+{
+    return pop(NULL);
+}
+
+static uint64_t default_start_ex(const struct nvtx_attributes *attributes)
+{
+    return start_ex(NULL, attributes);
+}
+
+static uint64_t default_start_a(const char *name)
+{
+    return ranges_start(NULL, name);
+}
+
+static uint64_t default_start_w(const wchar_t *name)
+{
+    char text[NAME_MAX_BYTES];
+    nvtx_utf8(text, sizeof text, name);
+    return ranges_start(NULL, text);
+}
+
+static void default_end(uint64_t range)
+{
+    ranges_end(range);
+}
+
+static void default_mark_ex(const struct nvtx_attributes *attributes)
+{
+    mark_ex(NULL, attributes);
+}
+
+static void default_mark_a(const char *name)
+{
+    ranges_mark(NULL, name);
+}
+
+static void default_mark_w(const wchar_t *name)
+{
+    char text[NAME_MAX_BYTES];
+    nvtx_utf8(text, sizeof text, name);
+    ranges_mark(NULL, text);
+}
+
+static struct nvtx_string *register_a(struct nvtx_domain *domain, const char *text)
+{
+    struct nvtx_string *string = text ? calloc(1, sizeof *string) : NULL;
+    if (string)
+        strncpy(string->text, text, sizeof string->text - 1);
+    return string;
+}
+
+static struct nvtx_string *register_w(struct nvtx_domain *domain, const wchar_t *text)
+{
+    struct nvtx_string *string = text ? calloc(1, sizeof *string) : NULL;
+    if (string)
+        nvtx_utf8(string->text, sizeof string->text, text);
+    return string;
+}
+
+static struct nvtx_domain *create_a(const char *name)
+{
+    struct nvtx_domain *domain = calloc(1, sizeof *domain);
+    if (domain && name)
+        strncpy(domain->name, name, sizeof domain->name - 1);
+    return domain;
+}
+
+static struct nvtx_domain *create_w(const wchar_t *name)
+{
+    struct nvtx_domain *domain = calloc(1, sizeof *domain);
+    if (domain)
+        nvtx_utf8(domain->name, sizeof domain->name, name);
+    return domain;
+}
+
+/* Domains and strings are not freed: another thread may still be using a handle that this one destroys. */
+
+struct slot {
+    uint32_t module, index;
+    void (*function)(void);
+};
+#define SLOT(module, index, function) {module, index, (void (*)(void))(function)},
+static const struct slot slots[] = {
+    SLOT(NVTX_MODULE_CORE, NVTX_CORE_MARK_EX, default_mark_ex) SLOT(NVTX_MODULE_CORE, NVTX_CORE_MARK_A, default_mark_a)
+        SLOT(NVTX_MODULE_CORE, NVTX_CORE_MARK_W, default_mark_w) SLOT(NVTX_MODULE_CORE, NVTX_CORE_START_EX,
+                                                                      default_start_ex)
+            SLOT(NVTX_MODULE_CORE, NVTX_CORE_START_A, default_start_a) SLOT(
+                NVTX_MODULE_CORE, NVTX_CORE_START_W, default_start_w) SLOT(NVTX_MODULE_CORE, NVTX_CORE_END, default_end)
+                SLOT(NVTX_MODULE_CORE, NVTX_CORE_PUSH_EX, default_push_ex)
+                    SLOT(NVTX_MODULE_CORE, NVTX_CORE_PUSH_A, default_push_a)
+                        SLOT(NVTX_MODULE_CORE, NVTX_CORE_PUSH_W, default_push_w)
+                            SLOT(NVTX_MODULE_CORE, NVTX_CORE_POP, default_pop)
+                                SLOT(NVTX_MODULE_CORE2, NVTX_CORE2_MARK_EX, mark_ex)
+                                    SLOT(NVTX_MODULE_CORE2, NVTX_CORE2_START_EX, start_ex)
+                                        SLOT(NVTX_MODULE_CORE2, NVTX_CORE2_END, end)
+                                            SLOT(NVTX_MODULE_CORE2, NVTX_CORE2_PUSH_EX, push_ex)
+                                                SLOT(NVTX_MODULE_CORE2, NVTX_CORE2_POP, pop)
+                                                    SLOT(NVTX_MODULE_CORE2, NVTX_CORE2_REGISTER_A, register_a)
+                                                        SLOT(NVTX_MODULE_CORE2, NVTX_CORE2_REGISTER_W, register_w)
+                                                            SLOT(NVTX_MODULE_CORE2, NVTX_CORE2_CREATE_A, create_a)
+                                                                SLOT(NVTX_MODULE_CORE2, NVTX_CORE2_CREATE_W, create_w)};
+
+int InitializeInjectionNvtx2(nvtx_export_table *export_table)
+{
+    const struct nvtx_callbacks *callbacks = export_table ? export_table(NVTX_TABLE_CALLBACKS) : NULL;
+    if (!callbacks || callbacks->bytes < sizeof *callbacks || !callbacks->module_table)
+        return 0;
+    for (size_t i = 0; i < sizeof slots / sizeof *slots; i++) {
+        void (***table)(void) = NULL;
+        unsigned count = 0;
+        if (callbacks->module_table(slots[i].module, &table, &count) && table && slots[i].index < count &&
+            table[slots[i].index])
+            *table[slots[i].index] = slots[i].function;
+    }
+    return 1;
+}
+
+nvtx_initialize *InitializeInjectionNvtx2_fnptr = InitializeInjectionNvtx2;
+
+bool nvtx_other_tool(const char **which)
+{
+    *which = getenv("NVTX_INJECTION64_PATH");
+    const char *slash = *which ? strrchr(*which, '/') : NULL;
+    return *which && **which && strcmp(slash ? slash + 1 : *which, "libopsdebug.so") != 0;
+}

@@ -46,6 +46,9 @@ enum { STACK_LIMIT = 4096, PARAM_LIMIT = 32768, REDZONE_LIMIT = 1 << 30, BUILD_I
     X(CAP_REGION, cap_region, "region")                                                                                \
     X(CAP_MARK, cap_mark, "mark")                                                                                      \
     X(CAP_VALUE, cap_value, "value")                                                                                   \
+    X(CAP_GRAPH, cap_graph, "graph")                                                                                   \
+    X(CAP_GRAPH_NODE, cap_graph_node, "graph node")                                                                    \
+    X(CAP_GRAPH_LAUNCH, cap_graph_launch, "graph launch")                                                              \
     X(CAP_END, cap_end, "end")
 
 static size_t least_bytes(unsigned type)
@@ -152,6 +155,65 @@ static bool check_health(const struct cap_health *h, char *why)
     return true;
 }
 
+static bool check_copy(const struct cap_copy *c, char *why)
+{
+    const uint64_t size[3] = {c->width, c->height, c->depth};
+    if (!extent_fits(c->target, size, (const uint64_t[]){c->target_pitch, c->target_slice_pitch}) ||
+        !extent_fits(c->source, size, (const uint64_t[]){c->source_pitch, c->source_slice_pitch}))
+        return no(why, "copy wraps around the end of the address space");
+    return true;
+}
+
+static bool check_set(const struct cap_set *s, char *why)
+{
+    if (!extent_fits(s->target, (const uint64_t[]){s->width, s->height, 1}, (const uint64_t[]){s->pitch, 0}))
+        return no(why, "memset wraps around the end of the address space");
+    return true;
+}
+
+/* The least that the body of a node of the kind holds. */
+static size_t node_body_bytes(const struct cap_graph_node *n)
+{
+    if (n->flags & (CAP_NODE_UNKNOWN | CAP_NODE_ARGS_UNKNOWN))
+        return 0;
+    switch ((enum cap_graph_node_kind)n->kind) {
+    case CAP_NODE_COPY:
+        return sizeof(struct cap_copy);
+    case CAP_NODE_SET:
+        return sizeof(struct cap_set);
+    case CAP_NODE_ALLOC:
+    case CAP_NODE_FREE:
+        return sizeof(struct cap_graph_memory);
+    default:
+        return 0;
+    }
+}
+
+static bool check_node(const struct cap_graph_node *n, char *why)
+{
+    const uint32_t *dependencies = (const uint32_t *)(n + 1);
+    if (n->kind >= CAP_NODE_KINDS)
+        return no(why, "node of graph %u is of kind %u", n->graph, n->kind);
+    if (!tail_fits(&n->head, sizeof *n, n->dependency_count, sizeof *dependencies, why))
+        return false;
+    for (uint32_t i = 0; i < n->dependency_count; i++)
+        if (dependencies[i] >= n->index)
+            return no(why, "node %u of graph %u depends on node %u, which comes later", n->index, n->graph,
+                      dependencies[i]);
+    size_t ends = ((size_t)n->dependency_count * sizeof *dependencies + 7) & ~(size_t)7;
+    if (ends > n->head.size - sizeof *n || n->body_bytes > n->head.size - sizeof *n - ends ||
+        n->body_bytes < node_body_bytes(n) || n->body_bytes > PARAM_LIMIT)
+        return no(why, "node %u of graph %u claims %u bytes", n->index, n->graph, n->body_bytes);
+    const uint8_t *body = (const uint8_t *)dependencies + ends;
+    if (n->flags & (CAP_NODE_UNKNOWN | CAP_NODE_ARGS_UNKNOWN))
+        return true;
+    if (n->kind == CAP_NODE_COPY)
+        return check_copy((const void *)body, why);
+    if (n->kind == CAP_NODE_SET)
+        return check_set((const void *)body, why);
+    return true;
+}
+
 bool capture_check_shape(const struct cap_head *record, char *why)
 {
     size_t least = least_bytes(record->type);
@@ -179,18 +241,16 @@ bool capture_check_shape(const struct cap_head *record, char *why)
         return check_kernel((const void *)record, why);
     case CAP_ALLOC:
         return check_alloc((const void *)record, why);
-    case CAP_COPY: {
-        const struct cap_copy *c = (const void *)record;
-        const uint64_t size[3] = {c->width, c->height, c->depth};
-        if (!extent_fits(c->target, size, (const uint64_t[]){c->target_pitch, c->target_slice_pitch}) ||
-            !extent_fits(c->source, size, (const uint64_t[]){c->source_pitch, c->source_slice_pitch}))
-            return no(why, "copy wraps around the end of the address space");
-        return true;
-    }
-    case CAP_SET: {
-        const struct cap_set *s = (const void *)record;
-        if (!extent_fits(s->target, (const uint64_t[]){s->width, s->height, 1}, (const uint64_t[]){s->pitch, 0}))
-            return no(why, "memset wraps around the end of the address space");
+    case CAP_COPY:
+        return check_copy((const void *)record, why);
+    case CAP_SET:
+        return check_set((const void *)record, why);
+    case CAP_GRAPH_NODE:
+        return check_node((const void *)record, why);
+    case CAP_GRAPH_LAUNCH: {
+        const struct cap_launch *l = (const void *)record;
+        if (l->outcome > CAP_LAUNCH_FAILED || l->param_bytes)
+            return no(why, "launch of a graph with outcome %u and %u bytes of arguments", l->outcome, l->param_bytes);
         return true;
     }
     case CAP_LAUNCH: {
@@ -239,6 +299,10 @@ uint32_t capture_check_defines(const struct cap_head *record)
         return ((const struct cap_function *)record)->id;
     case CAP_REGION:
         return ((const struct cap_region *)record)->ended ? 0 : ((const struct cap_region *)record)->id;
+    case CAP_GRAPH: {
+        const struct cap_graph *g = (const void *)record;
+        return g->flags & CAP_GRAPH_DESTROYED ? 0 : g->id;
+    }
     default:
         return 0;
     }
@@ -281,6 +345,18 @@ bool capture_check_references(const struct capture *c, const struct cap_head *re
         return refers(c, record, CAP_KERNEL, l->kernel, false, why) &&
                refers(c, record, CAP_CONFIG, l->config, false, why) &&
                refers(c, record, CAP_STREAM, l->stream, true, why);
+    }
+    case CAP_GRAPH_NODE: {
+        const struct cap_graph_node *n = (const void *)record;
+        bool unknown = n->kind != CAP_NODE_KERNEL || (n->flags & CAP_NODE_UNKNOWN);
+        return refers(c, record, CAP_GRAPH, n->graph, false, why) &&
+               refers(c, record, CAP_KERNEL, n->kernel, unknown, why) &&
+               refers(c, record, CAP_CONFIG, n->config, unknown, why);
+    }
+    case CAP_GRAPH_LAUNCH: {
+        const struct cap_graph_launch *l = (const void *)record;
+        return refers(c, record, CAP_GRAPH, l->graph, false, why) &&
+               refers(c, record, CAP_STREAM, l->launch.stream, true, why);
     }
     case CAP_SNAPSHOT:
         return check_snapshot(c, (const void *)record, why);

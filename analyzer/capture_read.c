@@ -258,6 +258,9 @@ static bool intern_string(struct capture *c, const struct cap_string *record)
 static bool describes_again(const struct cap_head *record, const struct cap_head *old)
 {
     const struct cap_kernel *a = (const void *)record, *b = (const void *)old;
+    if (record->type == CAP_GRAPH) /* a later version of it */
+        return ((const struct cap_graph *)(const void *)record)->version >
+               ((const struct cap_graph *)(const void *)old)->version;
     return record->type == CAP_KERNEL && a->module == b->module && a->name == b->name;
 }
 

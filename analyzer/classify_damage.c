@@ -74,6 +74,14 @@ static bool reaches(const struct damage_case *c, const struct model_launch *l)
 {
     const uint8_t *params = model_launch_params(l);
     const struct model_allocation *a = c->allocation;
+    if (l->graph) {
+        struct model_nodes nodes = model_launch_nodes(l);
+        bool found = !nodes.complete;
+        for (size_t i = 0; i < nodes.count && !found; i++)
+            found = model_node_reaches(nodes.items[i], a->address, a->bytes ? a->bytes : 1);
+        model_nodes_free(&nodes);
+        return found;
+    }
     for (size_t at = 0; params && at + 8 <= l->record->param_bytes; at += 8) {
         uint64_t word;
         memcpy(&word, params + at, sizeof word);

@@ -11,11 +11,13 @@ static enum finding_class difference_class(enum judgement_difference_kind kind)
 }
 
 static struct finding *same_cause(const struct model *m, struct findings *fs, enum finding_class class,
-                                  const struct model_launch *l)
+                                  const struct model_launch *l, uint32_t node)
 {
     for (size_t i = 0; i < fs->count; i++) {
         const struct model_launch *first = model_launch_by_number(m, fs->items[i].launch);
-        if (fs->items[i].class == class && first && strcmp(first->kernel->full_name, l->kernel->full_name) == 0)
+        if (fs->items[i].class == class && first &&
+            strcmp(model_launch_kernel(m, first, fs->items[i].node)->full_name,
+                   model_launch_kernel(m, l, node)->full_name) == 0)
             return &fs->items[i];
     }
     return NULL;
@@ -50,7 +52,7 @@ void classify_differences(const struct model *m, const struct judgements *js, st
         const struct model_launch *l = model_launch_by_number(m, j->launch);
         for (size_t k = 0; l && k < j->difference_count; k++) {
             struct judgement_difference *d = &j->differences[k];
-            struct finding *old = same_cause(m, out, difference_class(d->kind), l);
+            struct finding *old = same_cause(m, out, difference_class(d->kind), l, d->node);
             if (old) {
                 finding_launch(old, l->number);
                 continue;
@@ -61,6 +63,7 @@ void classify_differences(const struct model *m, const struct judgements *js, st
                 return;
             struct finding *f = &out->items[index];
             finding_launch(f, l->number);
+            f->node = d->node;
             f->allocation = d->allocation;
             f->offset = (int64_t)d->offset;
             describe(d, f);

@@ -195,7 +195,9 @@ static struct finding *same_cause(const struct model *m, struct findings *fs, en
         bool by_allocation = class == FINDING_UNINITIALISED_READ || class == FINDING_USE_AFTER_FREE;
         if (old->class == class && by_allocation && old->allocation && old->allocation == f->allocation)
             return old;
-        if (old->class != class || !first || strcmp(first->kernel->full_name, l->kernel->full_name) != 0)
+        if (old->class != class || !first || f->other_node || old->other_node ||
+            strcmp(model_launch_kernel(m, first, old->node)->full_name,
+                   model_launch_kernel(m, l, f->node)->full_name) != 0)
             continue;
         /* A tile that was never filled is read on many lines. */
         if (class == FINDING_UNINITIALISED_READ && !old->allocation && !f->allocation)
@@ -207,6 +209,54 @@ static struct finding *same_cause(const struct model *m, struct findings *fs, en
             return old;
     }
     return NULL;
+}
+
+/* Another launch of the same graph, or of one like it: the same two kernels. */
+static struct finding *same_branches(const struct model *m, struct findings *fs, const struct model_launch *l,
+                                     const struct judgement_fault *f)
+{
+    for (size_t i = 0; i < fs->count; i++) {
+        struct finding *old = &fs->items[i];
+        const struct model_launch *first = model_launch_by_number(m, old->launch);
+        if (!first || !old->other_node ||
+            model_launch_kernel(m, first, old->node) != model_launch_kernel(m, l, f->node) ||
+            model_launch_kernel(m, first, old->other_node) != model_launch_kernel(m, l, f->other_node))
+            continue;
+        if (first->graph == l->graph ? old->node == f->node && old->other_node == f->other_node
+                                     : old->allocation == f->allocation)
+            return old;
+    }
+    return NULL;
+}
+
+/* "node 3 (scale)" */
+static void node_text(const struct model *m, const struct model_launch *l, uint32_t node, char *out, size_t bytes)
+{
+    struct model_nodes nodes = model_launch_nodes(l);
+    const struct model_kernel *k = model_launch_kernel(m, l, node);
+    const char *what = node <= nodes.count && nodes.items[node - 1]->kind != CAP_NODE_KERNEL
+                           ? model_node_kind(nodes.items[node - 1])
+                           : k->name;
+    snprintf(out, bytes, "node %u (%.120s)", node, what);
+    model_nodes_free(&nodes);
+}
+
+/* Two nodes of a graph that nothing orders. */
+static void describe_branches(const struct model *m, struct symbols *symbols, const struct model_launch *l,
+                              const struct judgement_fault *f, struct finding *out)
+{
+    char one[160], other[160], what[400];
+    node_text(m, l, f->node, one, sizeof one);
+    node_text(m, l, f->other_node, other, sizeof other);
+    allocation_text(m, symbols, f, what, sizeof what);
+    out->allocation = f->allocation;
+    out->offset = f->offset;
+    finding_summary(
+        out, "%u bytes of %s, from offset %" PRId64 ", are %s by %s and %s by %s, and no path of the graph orders them",
+        f->bytes, what, f->offset, f->access.write ? "written" : "read", one, f->other.write ? "written" : "read",
+        other);
+    finding_evidence(out, "re-execution",
+                     "run one after the other, both touch these bytes, and what is written changes them");
 }
 
 /* A load past the end by the very thread that also stores past the end comes from the same unchecked index. */
@@ -267,12 +317,13 @@ static void take_fault(const struct model *m, struct symbols *symbols, const str
     enum finding_class class = fault_class(f);
     struct finding *old = store_by_same_thread(out, j, f);
     if (!old)
-        old = same_cause(m, out, class, l, f);
+        old = f->other_node ? same_branches(m, out, l, f) : same_cause(m, out, class, l, f);
     if (old) {
         size_t before = old->launch_count;
         finding_launch(old, l->number);
         size_t finding = (size_t)(old - out->items) + 1;
-        if (old->launch_count == before && old->launch == l->number && old->evidence_count < 6 && !told(j, f, finding))
+        if (old->launch_count == before && old->launch == l->number && old->evidence_count < 6 && !f->other_node &&
+            !told(j, f, finding))
             add_evidence(m, f, old); /* another side of it at the same launch */
         f->finding = finding;
         return;
@@ -284,9 +335,15 @@ static void take_fault(const struct model *m, struct symbols *symbols, const str
     f->finding = index + 1;
     new->severity = fault_severity(f);
     finding_launch(new, l->number);
-    set_place(m, new, f);
-    summarise(m, symbols, f, new);
-    add_evidence(m, f, new);
+    new->node = f->node;
+    new->other_node = f->other_node;
+    if (f->other_node)
+        describe_branches(m, symbols, l, f, new);
+    else {
+        set_place(m, new, f);
+        summarise(m, symbols, f, new);
+        add_evidence(m, f, new);
+    }
     finding_next(new, "ops-debug show %s %zu", m->capture->shell_path, l->number);
 }
 

@@ -82,6 +82,7 @@ static void take_number(const struct model *m, struct symbols *symbols, const st
     struct finding *f = &out->items[index];
     n->finding = index + 1;
     finding_launch(f, l->number);
+    f->node = n->node;
     place_set(f, &n->access, n->operand_count > 0);
     f->allocation = n->allocation;
     f->offset = (int64_t)n->offset;

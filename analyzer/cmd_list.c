@@ -6,6 +6,7 @@
 
 #include "analyzer/bound.h"
 #include "analyzer/commands.h"
+#include "analyzer/model_graph.h"
 #include "analyzer/selection.h"
 #include "analyzer/session.h"
 #include "analyzer/text.h"
@@ -20,9 +21,11 @@ static const char *verdict_text(const struct session *s, const struct model_laun
     return j->fault_count || j->difference_count ? "faults" : "as written";
 }
 
-static void shape_text(const uint32_t v[3], char out[40])
+static void shape_text(const struct model_launch *l, const uint32_t v[3], char out[40])
 {
-    if (v[2] != 1)
+    if (l->graph)
+        snprintf(out, 40, "-");
+    else if (v[2] != 1)
         snprintf(out, 40, "%ux%ux%u", v[0], v[1], v[2]);
     else if (v[1] != 1)
         snprintf(out, 40, "%ux%u", v[0], v[1]);
@@ -43,8 +46,8 @@ static void list_text(const struct session *s, struct selection *selection, bool
         char number[24], grid[40], block[40], stream[24], launch[24], device[24], wait[24];
         if (!selection_takes(selection, l))
             continue;
-        shape_text(l->config->grid, grid);
-        shape_text(l->config->block, block);
+        shape_text(l, l->config->grid, grid);
+        shape_text(l, l->config->block, block);
         text_table_row(&t, (const char *const[]){text_number(l->number, number),
                                                  verbose ? l->kernel->full_name : l->kernel->name, grid, block,
                                                  text_number(l->record->stream, stream), text_time(l->host_ns, launch),
@@ -91,6 +94,8 @@ static bool list_json(const struct session *s, struct selection *selection)
             cJSON_AddBoolToObject(json, "bytes_counted", bounds[i].counted);
             cJSON_AddNumberToObject(json, "operations", (double)bounds[i].operations);
         }
+        if (l->graph)
+            cJSON_AddNumberToObject(json, "graph", l->graph->id);
         cJSON_AddStringToObject(json, "verdict", verdict_text(s, l));
         cJSON_AddStringToObject(json, "module_path", l->module_path);
         cJSON_AddNumberToObject(json, "iteration", l->iteration);

@@ -7,6 +7,7 @@
 #include <cjson/cJSON.h>
 
 #include "analyzer/commands.h"
+#include "analyzer/model_graph.h"
 #include "analyzer/report.h"
 #include "analyzer/session.h"
 #include "analyzer/text.h"
@@ -71,6 +72,63 @@ static void print_arguments(struct session *s, const struct model_launch *l)
         puts("  none");
     text_table_clear(&t);
     free(args);
+}
+
+/* What a node does, in a few words. */
+static void node_text(struct session *s, const struct cap_graph_node *n, char *out, size_t bytes)
+{
+    const void *body = model_node_body(n);
+    const struct cap_copy *copy = body;
+    const struct cap_set *set = body;
+    const struct cap_graph_memory *memory = body;
+    uint64_t kernel;
+    if (n->kind == CAP_NODE_KERNEL && map_get(&s->model->kernel_index, n->kernel, &kernel)) {
+        const struct cap_config *c = capture_definition(s->capture, CAP_CONFIG, n->config);
+        snprintf(out, bytes, "%.120s, grid %u x %u x %u, block %u x %u x %u", s->model->kernels[kernel].name,
+                 c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1], c->block[2]);
+    } else if (n->kind == CAP_NODE_COPY && body)
+        snprintf(out, bytes, "%" PRIu64 " x %" PRIu64 " x %" PRIu64 " bytes from 0x%" PRIx64 " to 0x%" PRIx64,
+                 copy->width, copy->height, copy->depth, copy->source, copy->target);
+    else if (n->kind == CAP_NODE_SET && body)
+        snprintf(out, bytes, "%" PRIu64 " x %" PRIu64 " bytes at 0x%" PRIx64 " to 0x%x", set->width, set->height,
+                 set->target, set->value);
+    else if ((n->kind == CAP_NODE_ALLOC || n->kind == CAP_NODE_FREE) && body)
+        snprintf(out, bytes, "0x%" PRIx64, memory->address);
+    else
+        snprintf(out, bytes, "%s", n->flags & CAP_NODE_UNKNOWN ? "its parameters are not known" : "");
+}
+
+static void after_text(const struct cap_graph_node *n, char *out, size_t bytes)
+{
+    const uint32_t *dependencies = model_node_dependencies(n);
+    size_t used = 0;
+    out[0] = '\0';
+    for (uint32_t i = 0; i < n->dependency_count && used + 16 < bytes; i++)
+        used += (size_t)snprintf(out + used, bytes - used, "%s%u", i ? ", " : "", dependencies[i] + 1);
+    if (used + 16 >= bytes)
+        snprintf(out + used, bytes - used, ", ...");
+}
+
+static void print_nodes(struct session *s, const struct model_launch *l)
+{
+    struct model_nodes nodes = model_launch_nodes(l);
+    struct text_table t = {.columns = 4, .right = {true, false, false, false}, .squeeze = 3};
+    text_table_row(&t, (const char *const[]){"node", "kind", "after", "what"});
+    for (size_t i = 0; i < nodes.count; i++) {
+        char number[24], after[64], what[300];
+        after_text(nodes.items[i], after, sizeof after);
+        node_text(s, nodes.items[i], what, sizeof what);
+        text_table_row(&t, (const char *const[]){
+                               text_number(i + 1, number),
+                               nodes.items[i]->flags & CAP_NODE_DISABLED ? "disabled" : model_node_kind(nodes.items[i]),
+                               after, what});
+    }
+    if (nodes.count)
+        text_table_print(&t, stdout, "  ");
+    text_table_clear(&t);
+    if (!nodes.complete)
+        puts("  not all that the graph does is known");
+    model_nodes_free(&nodes);
 }
 
 static void print_snapshots(const struct session *s, const struct model_launch *l)
@@ -139,10 +197,11 @@ static void show_text(struct session *s, const struct model_launch *l, bool verb
            text_time(capture_time_ns(s->capture, l->record->head.tsc), start));
     if (*l->module_path)
         printf("in module %s, iteration %u\n", l->module_path, l->iteration);
-    printf(
-        "grid %u x %u x %u, block %u x %u x %u, shared memory %u static + %u dynamic, %u registers, %u bytes local\n",
-        c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1], c->block[2], k->static_shared_bytes,
-        c->dynamic_shared_bytes, k->registers, k->local_bytes);
+    if (!l->graph)
+        printf("grid %u x %u x %u, block %u x %u x %u, shared memory %u static + %u dynamic, %u registers, %u bytes "
+               "local\n",
+               c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1], c->block[2], k->static_shared_bytes,
+               c->dynamic_shared_bytes, k->registers, k->local_bytes);
     printf("launch call %s, device %s, waited for %s\n", text_time(l->host_ns, launch),
            l->time_source ? text_time(l->device_ns, device) : "-", text_time(l->wait_ns, wait));
     if (l->record->outcome == CAP_LAUNCH_FAILED)
@@ -152,8 +211,8 @@ static void show_text(struct session *s, const struct model_launch *l, bool verb
     if (l->record->flags & CAP_LAUNCH_BUDGET)
         puts("snapshots were left out: budget");
     print_judgement(s, l);
-    puts("\narguments");
-    print_arguments(s, l);
+    puts(l->graph ? "\nnodes" : "\narguments");
+    (l->graph ? print_nodes : print_arguments)(s, l);
     puts("\nsnapshots");
     print_snapshots(s, l);
     puts("\nlaunched at");
@@ -189,6 +248,31 @@ static cJSON *arguments_json(const struct session *s, const struct model_launch 
     return array;
 }
 
+static void add_nodes(struct session *s, const struct model_launch *l, cJSON *root)
+{
+    struct model_nodes nodes = model_launch_nodes(l);
+    cJSON_AddNumberToObject(root, "graph", l->graph->id);
+    cJSON *array = cJSON_AddArrayToObject(root, "nodes");
+    for (size_t i = 0; i < nodes.count; i++) {
+        const struct cap_graph_node *n = nodes.items[i];
+        cJSON *json = cJSON_CreateObject();
+        char what[300];
+        node_text(s, n, what, sizeof what);
+        cJSON_AddNumberToObject(json, "node", (double)(i + 1));
+        cJSON_AddStringToObject(json, "kind", model_node_kind(n));
+        if (n->kind == CAP_NODE_KERNEL)
+            cJSON_AddStringToObject(json, "kernel", model_launch_kernel(s->model, l, (uint32_t)i + 1)->name);
+        cJSON_AddStringToObject(json, "text", what);
+        cJSON_AddBoolToObject(json, "enabled", !(n->flags & CAP_NODE_DISABLED));
+        cJSON *after = cJSON_AddArrayToObject(json, "after");
+        for (uint32_t k = 0; k < n->dependency_count; k++)
+            cJSON_AddItemToArray(after, cJSON_CreateNumber(model_node_dependencies(n)[k] + 1));
+        cJSON_AddItemToArray(array, json);
+    }
+    cJSON_AddBoolToObject(root, "complete", nodes.complete);
+    model_nodes_free(&nodes);
+}
+
 static bool show_json(struct session *s, const struct model_launch *l)
 {
     cJSON *root = cJSON_CreateObject();
@@ -210,6 +294,8 @@ static bool show_json(struct session *s, const struct model_launch *l)
     cJSON_AddStringToObject(root, "module_path", l->module_path);
     cJSON_AddNumberToObject(root, "iteration", l->iteration);
     cJSON_AddItemToObject(root, "arguments", arguments_json(s, l));
+    if (l->graph)
+        add_nodes(s, l, root);
     cJSON *snapshots = cJSON_AddArrayToObject(root, "snapshots");
     for (size_t i = 0; i < l->snapshot_count; i++) {
         const struct cap_snapshot *p = s->model->snapshots[l->first_snapshot + i];

@@ -6,7 +6,7 @@
 #define ANALYZER_FINDING_H
 
 #include "analyzer/judgement.h"
-#include "analyzer/model.h"
+#include "analyzer/model_graph.h"
 #include "analyzer/symbol.h"
 
 enum finding_class {
@@ -25,11 +25,13 @@ struct finding_evidence {
 struct finding {
     enum finding_class class;
     enum finding_severity severity;
-    double confidence;  /* 0 to 1 */
-    char *summary;      /* owned; what happened, without launch and place */
-    size_t launch;      /* number of the first one; 0: none is known */
-    size_t window_last; /* not attributed: one of launch..window_last did it; else 0 */
-    size_t *launches;   /* owned; every launch with this root cause, in order */
+    double confidence;   /* 0 to 1 */
+    char *summary;       /* owned; what happened, without launch and place */
+    size_t launch;       /* number of the first one; 0: none is known */
+    uint32_t node;       /* of a graph's launch: which of its nodes it was at that launch, from 1; 0: not known */
+    uint32_t other_node; /* a race of two nodes: the other one; else 0 */
+    size_t window_last;  /* not attributed: one of launch..window_last did it; else 0 */
+    size_t *launches;    /* owned; every launch with this root cause, in order */
     size_t launch_count;
     char *file, *function;   /* owned; NULL: unknown */
     uint32_t line, ptx_line; /* 0: unknown */

@@ -56,8 +56,10 @@ struct judgement_fault {
     uint32_t landed;     /* id of the other allocation that the bytes belong to, 0: none */
     bool landed_changed; /* its contents changed there on the device, too */
     uint64_t count, threads;
-    bool same_value; /* a race of stores of the same value */
-    size_t finding;  /* 1 + index of the finding it became; not stored */
+    bool same_value;     /* a race of stores of the same value */
+    uint32_t node;       /* of a graph's launch: which of its nodes, from 1; 0: the launch is a kernel's */
+    uint32_t other_node; /* a race of two nodes that nothing orders: the other one */
+    size_t finding;      /* 1 + index of the finding it became; not stored */
 };
 
 /* Bytes that the device left otherwise than the kernel's PTX does. */
@@ -77,6 +79,7 @@ struct judgement_difference {
     uint64_t words, of;        /* 4-byte words that differ, of those that were compared */
     uint64_t offset;           /* of the first one */
     uint32_t device, expected; /* its bits */
+    uint32_t node;             /* of a graph's launch: the one that stored the first of them last; 0: none did */
     double scales;             /* how many scales of its envelope the worst one is off; 0: bits were compared */
     size_t finding;
 };
@@ -101,6 +104,7 @@ struct judgement_number {
     uint64_t count, of;  /* elements concerned, of the floating-point elements that the launch stored there */
     double stored, wide; /* APPROXIMATION: the worst element and its shadow */
     double limit_absolute, limit_relative;
+    uint32_t node; /* as of a fault */
     size_t finding;
 };
 

@@ -27,8 +27,11 @@ struct model_allocation {
     uint32_t free_stack;
 };
 
+struct model_graph;
+struct graph_contents;
+
 struct model_launch {
-    const struct cap_launch *record;
+    const struct cap_launch *record; /* of a graph: the first part of its struct cap_graph_launch */
     uint64_t seq;
     size_t number; /* from 1 */
     struct model_kernel *kernel;
@@ -41,6 +44,9 @@ struct model_launch {
     size_t first_snapshot, snapshot_count; /* in model.snapshots */
     const char *module_path;               /* the ranges its thread had pushed, "" none; see docs/scopes.md */
     uint32_t iteration;                    /* of that path */
+    const struct model_graph *graph; /* NULL: of a kernel; else `kernel` stands for the graph, `config` is empty */
+    uint32_t version;                /* of the graph */
+    const struct graph_contents *contents; /* of a node that is run again: its memory, in place of snapshots */
 };
 
 /* An allocation comes to life or ends, for model_live.c. */
@@ -77,9 +83,11 @@ struct model {
     const struct cap_device *device; /* the first one, NULL: none */
     const struct cap_end *end;       /* NULL: the process was killed, or still runs */
     uint64_t redzones_checked;
-    bool has_paths;                                          /* a launch or operator has a module path */
-    bool uses_graphs;                                        /* work ran that the records do not show one by one */
-    struct map kernel_index, allocation_index, launch_index; /* id or seq -> index */
+    bool has_paths;              /* a launch or operator has a module path */
+    struct model_graph **graphs; /* executable ones */
+    size_t graph_count;
+    bool uses_graphs; /* work ran that the records do not show one by one */
+    struct map kernel_index, allocation_index, launch_index, graph_index; /* id or seq -> index */
 };
 
 enum status model_build(struct capture *capture, struct model **out, struct diag *diag);

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "common/diag.h"
-#include "analyzer/model.h"
+#include "analyzer/model_graph.h"
 #include "analyzer/model_scopes.h"
 #include "analyzer/name.h"
 
@@ -28,9 +28,9 @@ static void *array(size_t count, size_t size)
 
 static bool make_arrays(struct model *m, const struct census *n)
 {
-    m->kernels = array(n->of[CAP_KERNEL], sizeof *m->kernels);
+    m->kernels = array(n->of[CAP_KERNEL] + n->of[CAP_GRAPH], sizeof *m->kernels);
     m->allocations = array(n->of[CAP_ALLOC], sizeof *m->allocations);
-    m->launches = array(n->of[CAP_LAUNCH], sizeof *m->launches);
+    m->launches = array(n->of[CAP_LAUNCH] + n->of[CAP_GRAPH_LAUNCH], sizeof *m->launches);
     m->changes = array(n->of[CAP_ALLOC] + n->of[CAP_FREE], sizeof *m->changes);
     m->snapshots = array(n->of[CAP_SNAPSHOT], sizeof(void *));
     m->damages = array(n->of[CAP_DAMAGE], sizeof(void *));
@@ -114,29 +114,51 @@ static bool add_launch(struct model *m, const struct cap_launch *record)
         .host_ns = record->host_ns,
         .module_path = "",
     };
-    if (record->flags & CAP_LAUNCH_CAPTURING)
-        m->uses_graphs = true;
     return map_put(&m->launch_index, record->head.seq, m->launch_count++);
+}
+
+static bool add_graph_launch(struct model *m, const struct cap_graph_launch *record)
+{
+    static const struct cap_config nothing;
+    const struct model_graph *graph = model_graph_by_id(m, record->graph);
+    if (!graph) {
+        capture_reject(m->capture, &record->launch.head, "launch of graph %u, which is described only later",
+                       record->graph);
+        return true;
+    }
+    struct model_launch *l = &m->launches[m->launch_count];
+    *l = (struct model_launch){
+        .record = &record->launch,
+        .seq = record->launch.head.seq,
+        .number = m->launch_count + 1,
+        .kernel = graph->kernel,
+        .config = &nothing,
+        .host_ns = record->launch.host_ns,
+        .module_path = "",
+        .graph = graph,
+        .version = record->version,
+    };
+    return map_put(&m->launch_index, l->seq, m->launch_count++);
 }
 
 /* Functions that write memory, or let others write it, and have no record of their own (shim/wrap_unseen.c); with their
  * versions and forms. */
-static bool writes_unseen(const char *name)
+static bool writes_unseen(const struct model *m, const char *name)
 {
     static const char *const all[] = {
-        "cuGraphLaunch",      "cuStreamWaitValue",  "cuStreamWriteValue",
-        "cuStreamBatchMemOp", "cuMemcpyBatchAsync", "cuMemcpy3DBatchAsync",
-        "cuLaunchGrid",       "cuIpcGetMemHandle",  "cuMemPoolExportPointer",
+        "cuStreamWaitValue",    "cuStreamWriteValue", "cuStreamBatchMemOp", "cuMemcpyBatchAsync",
+        "cuMemcpy3DBatchAsync", "cuLaunchGrid",       "cuIpcGetMemHandle",  "cuMemPoolExportPointer",
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (strncmp(name, all[i], strlen(all[i])) == 0)
             return true;
-    return strcmp(name, "cuLaunch") == 0;
+    /* Older captures tell of no graphs. */
+    return strcmp(name, "cuLaunch") == 0 || (!m->graph_count && strncmp(name, "cuGraphLaunch", 13) == 0);
 }
 
 static void take_hook(struct model *m, const struct cap_hook *hook)
 {
-    if (hook->calls && writes_unseen(capture_string(m->capture, hook->name)))
+    if (hook->calls && writes_unseen(m, capture_string(m->capture, hook->name)))
         m->uses_graphs = true;
 }
 
@@ -150,6 +172,8 @@ static bool add_record(struct model *m, const struct cap_head *record)
         return true;
     case CAP_LAUNCH:
         return add_launch(m, (const void *)record);
+    case CAP_GRAPH_LAUNCH:
+        return add_graph_launch(m, (const void *)record);
     case CAP_SNAPSHOT:
         m->snapshots[m->snapshot_count++] = (const void *)record;
         return true;
@@ -240,7 +264,8 @@ static bool join_scopes(struct model *m)
     bool ok = scopes_start(&scopes, m->capture);
     for (size_t i = 0; ok && i < m->capture->record_count; i++) {
         const struct cap_head *record = m->capture->records[i];
-        struct model_launch *l = record->type == CAP_LAUNCH ? model_launch_by_seq(m, record->seq) : NULL;
+        bool launch = record->type == CAP_LAUNCH || record->type == CAP_GRAPH_LAUNCH;
+        struct model_launch *l = launch ? model_launch_by_seq(m, record->seq) : NULL;
         if (record->type == CAP_RANGE)
             ok = scopes_range(&scopes, (const void *)record);
         if (l) {
@@ -254,6 +279,20 @@ static bool join_scopes(struct model *m)
     return ok;
 }
 
+/* A graph of which not all is known may write anywhere. */
+static void note_unseen_graphs(struct model *m)
+{
+    for (size_t i = 0; i < m->launch_count && !m->uses_graphs; i++) {
+        const struct model_launch *l = &m->launches[i];
+        bool again = i && m->launches[i - 1].graph == l->graph && m->launches[i - 1].version == l->version;
+        if (!l->graph || again)
+            continue;
+        struct model_nodes nodes = model_launch_nodes(l);
+        m->uses_graphs = !nodes.complete;
+        model_nodes_free(&nodes);
+    }
+}
+
 enum status model_build(struct capture *c, struct model **out, struct diag *diag)
 {
     *out = NULL;
@@ -263,10 +302,14 @@ enum status model_build(struct capture *c, struct model **out, struct diag *diag
         return diag_set(diag, STATUS_NO_MEMORY, c->path, -1, "no memory");
     m->capture = c;
     bool ok = make_arrays(m, &census);
-    /* Kernels first: another thread may have described one with a later seq than the launch has. */
+    /* Kernels first: another thread may have described one with a later seq than the launch has. Graphs stand behind
+     * them. */
     for (size_t i = 0; i < c->record_count && ok; i++)
         if (c->records[i]->type == CAP_KERNEL)
             ok = add_kernel(m, (const void *)c->records[i]);
+    for (size_t i = 0; i < c->record_count && ok; i++)
+        if (c->records[i]->type == CAP_GRAPH || c->records[i]->type == CAP_GRAPH_NODE)
+            ok = model_graphs_add(m, c->records[i]);
     for (size_t i = 0; i < c->record_count && ok; i++)
         ok = add_record(m, c->records[i]);
     ok = ok && join_scopes(m);
@@ -276,6 +319,7 @@ enum status model_build(struct capture *c, struct model **out, struct diag *diag
     }
     join_snapshots(m);
     join_errors(m);
+    note_unseen_graphs(m);
     model_times(m);
     *out = m;
     return STATUS_OK;
@@ -303,6 +347,7 @@ void model_free(struct model *m)
     map_free(&m->kernel_index);
     map_free(&m->allocation_index);
     map_free(&m->launch_index);
+    model_graphs_free(m);
     free(m);
 }
 

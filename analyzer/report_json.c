@@ -46,15 +46,26 @@ static cJSON *launch_json(const struct session *s, const struct finding *f)
         return cJSON_CreateNull();
     cJSON *json = cJSON_CreateObject();
     add_u64(json, "seq", l->number);
-    cJSON_AddStringToObject(json, "kernel", l->kernel->name);
-    cJSON_AddStringToObject(json, "kernel_full", l->kernel->full_name);
-    add_triple(json, "grid", l->config->grid);
-    add_triple(json, "block", l->config->block);
+    const struct model_kernel *kernel = model_launch_kernel(s->model, l, f->node);
+    const struct cap_config *config = model_launch_config(s->model, l, f->node);
+    cJSON_AddStringToObject(json, "kernel", kernel->name);
+    cJSON_AddStringToObject(json, "kernel_full", kernel->full_name);
+    add_triple(json, "grid", config->grid);
+    add_triple(json, "block", config->block);
     cJSON_AddNumberToObject(json, "stream", stream_number(s, l->record->stream));
     cJSON_AddStringToObject(json, "module_path", l->module_path);
     add_u64(json, "iteration", l->iteration);
     if (f->window_last)
         add_u64(json, "window_last", f->window_last);
+    if (l->graph) {
+        add_u64(json, "graph", l->graph->id);
+        if (f->node)
+            add_u64(json, "node", f->node);
+        else
+            cJSON_AddNullToObject(json, "node");
+        if (f->other_node)
+            add_u64(json, "other_node", f->other_node);
+    }
     return json;
 }
 

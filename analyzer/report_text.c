@@ -22,7 +22,9 @@ char *report_headline(const struct session *s, const struct finding *f)
     if (f->window_last)
         buf_printf(&b, "launches %zu to %zu", f->launch, f->window_last);
     else if (l)
-        buf_printf(&b, "launch %zu, %s", l->number, l->kernel->name);
+        buf_printf(&b, "launch %zu, %s", l->number, model_launch_kernel(s->model, l, f->node)->name);
+    if (!f->window_last && l && l->graph && f->node)
+        buf_printf(&b, " (node %u of %s)", f->node, l->kernel->name);
     if (f->file && f->line)
         buf_printf(&b, "%s%s:%u", b.size ? ", " : "", name_file(f->file), f->line);
     buf_printf(&b, "%s%s", b.size ? ": " : "", f->summary ? f->summary : finding_class_name(f->class));

@@ -73,6 +73,10 @@ static cJSON *fault_json(const struct judgement_fault *f)
     add_u64(json, "count", f->count);
     add_u64(json, "threads", f->threads);
     cJSON_AddBoolToObject(json, "same_value", f->same_value);
+    if (f->node)
+        cJSON_AddNumberToObject(json, "node", f->node);
+    if (f->other_node)
+        cJSON_AddNumberToObject(json, "other_node", f->other_node);
     return json;
 }
 
@@ -96,6 +100,8 @@ static cJSON *difference_json(const struct judgement_difference *d)
     cJSON_AddNumberToObject(json, "expected", d->expected);
     if (d->scales > 0)
         add_real(json, "scales", d->scales);
+    if (d->node)
+        cJSON_AddNumberToObject(json, "node", d->node);
     return json;
 }
 
@@ -118,6 +124,8 @@ static cJSON *number_json(const struct judgement_number *n)
     add_real(json, "wide", n->wide);
     add_real(json, "limit_absolute", n->limit_absolute);
     add_real(json, "limit_relative", n->limit_relative);
+    if (n->node)
+        cJSON_AddNumberToObject(json, "node", n->node);
     return json;
 }
 
@@ -329,6 +337,8 @@ static bool read_fault(const cJSON *from, struct judgement_fault *f)
     f->count = number64(from, "count");
     f->threads = number64(from, "threads");
     f->same_value = truth(from, "same_value");
+    f->node = number32(from, "node");
+    f->other_node = number32(from, "other_node");
     return f->space && f->detail;
 }
 
@@ -355,6 +365,7 @@ static bool read_difference(const cJSON *from, struct judgement_difference *d)
         .device = number32(from, "device"),
         .expected = number32(from, "expected"),
         .scales = real(from, "scales"),
+        .node = number32(from, "node"),
     };
     return known;
 }
@@ -381,6 +392,7 @@ static bool read_number(const cJSON *from, struct judgement_number *n)
         .wide = real(from, "wide"),
         .limit_absolute = real(from, "limit_absolute"),
         .limit_relative = real(from, "limit_relative"),
+        .node = number32(from, "node"),
     };
     if (n->operand_count > 3)
         n->operand_count = 3;

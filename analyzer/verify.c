@@ -1,4 +1,4 @@
-#include "analyzer/verify.h"
+#include "analyzer/verify_graph.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -139,13 +139,17 @@ static void merge_written(struct verify *v, const struct model_launch *l, const 
 static bool take_launch(struct verify *v, const struct model_launch *l, bool selected, struct judgements *out)
 {
     if (!selected) {
-        assume_written(v, l);
+        (l->graph ? verify_assume_graph : assume_written)(v, l);
         return true;
     }
     struct judgement *j = &out->items[out->count++];
     struct verify_memory memory = {0};
     bool ran = false;
     *j = (struct judgement){.launch = l->number};
+    if (l->graph) {
+        verify_judge_graph(v, l, j);
+        return true;
+    }
     verify_judge(v, l, j, &memory, &ran);
     if (ran)
         merge_written(v, l, &memory);
@@ -168,7 +172,8 @@ static void walk(struct verify *v, struct selection *selection, struct judgement
             verify_host_copy(v, (const void *)record, out);
         if (record->type == CAP_COPY || record->type == CAP_SET)
             valid_bytes_record(&v->valid, &v->live, record);
-        if (record->type != CAP_LAUNCH || next >= m->launch_count || m->launches[next].record != (const void *)record)
+        if ((record->type != CAP_LAUNCH && record->type != CAP_GRAPH_LAUNCH) || next >= m->launch_count ||
+            m->launches[next].record != (const void *)record)
             continue;
         const struct model_launch *l = &m->launches[next++];
         if (v->options->progress)

@@ -23,7 +23,8 @@ bool verify_shared_with_host(const struct model_allocation *a)
 static bool launch_reaches(const struct model_launch *l, const struct model_allocation *a)
 {
     const uint8_t *params = model_launch_params(l);
-    if (!params || (a->record->kind == CAP_ALLOC_VARIABLE && l->kernel->record->module == a->record->module))
+    if (!params || l->graph ||
+        (a->record->kind == CAP_ALLOC_VARIABLE && l->kernel->record->module == a->record->module))
         return true;
     for (uint32_t at = 0; at + 8u <= l->record->param_bytes; at += 8) {
         uint64_t word;
@@ -67,7 +68,7 @@ bool verify_concurrent(const struct verify *v, const struct model_launch *l, uin
     size_t last = l->number + NEAR_LAUNCHES < m->launch_count ? l->number + NEAR_LAUNCHES : m->launch_count;
     for (size_t n = first; n <= last; n++) {
         const struct model_launch *other = model_launch_by_number(m, n);
-        if (other->record->stream != l->record->stream && launch_reaches(other, a))
+        if (other->record->stream != l->record->stream && model_launch_ran(other) && launch_reaches(other, a))
             return true;
     }
     uint64_t end = last < m->launch_count ? m->launches[last].seq : UINT64_MAX;

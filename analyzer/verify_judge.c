@@ -69,20 +69,22 @@ static bool can_run(struct verify *v, const struct model_launch *l, const struct
         return verify_not(j, "failed-launch", l->error ? capture_string(v->model->capture, l->error->name) : NULL);
     if (l->record->flags & CAP_LAUNCH_CAPTURING)
         return verify_not(j, "graph", "recorded into a graph, not executed here");
+    if (l->graph)
+        return verify_not(j, "graph", "a launch of a graph is not one kernel's");
     if (!model_launch_params(l))
         return verify_not(j, "args-unknown", NULL);
     if (l->config->flags & CAP_CONFIG_CLUSTER)
         return verify_not(j, "unsupported", "thread block clusters");
     if (mapped_neighbours(v, l))
         return verify_not(j, "mapped-neighbours", "memory mapped side by side may be one array or several");
-    if (overlap_found(&v->overlap, l))
+    if (!l->contents && overlap_found(&v->overlap, l))
         return verify_not(j, "overlapped", "another thread put work into the stream at the same moment");
     const struct verify_module *m = verify_module_of(v, l);
     if (!m->module)
         return verify_not(j, m->reason, m->detail);
     *module = m->module;
     verify_memory_survey(l, &v->live, &reached, &with_contents);
-    if (reached && !with_contents)
+    if (reached && !with_contents && !l->contents)
         return verify_not(j, l->record->flags & CAP_LAUNCH_BUDGET ? "budget" : "no-inputs",
                           "no snapshots before the launch");
     return true;
@@ -225,11 +227,13 @@ void verify_judge(struct verify *v, const struct model_launch *l, struct judgeme
         j->verdict = JUDGEMENT_CHECKED;
         verify_take_faults(v, l, module, memory, &result, j);
         verify_locate_source(v, l, &run, memory, j);
-        struct judgement held = {0};
+        struct judgement held = {0}; /* a graph's node: dropped, nobody follows what becomes of its outputs */
         if (garbage == VERIFY_GARBAGE_VALUES)
             hold_uninitialised(j, &held);
         /* A fault outranks a numeric explanation: what comes after it is not what the device did. */
-        if (!has_harm(j)) {
+        if (!has_harm(j) && l->contents) {
+            verify_numbers(v, l, &run, j); /* its outputs are compared when all of the graph has run */
+        } else if (!has_harm(j)) {
             verify_trace_unwritten(v, l, &run, memory, garbage == VERIFY_GARBAGE_VALUES ? &held : NULL);
             if (garbage == VERIFY_GARBAGE_HARMLESS) {
                 verify_outputs(v, l, module, &run, memory, j);

@@ -1,4 +1,4 @@
-#include "analyzer/verify_memory.h"
+#include "analyzer/graph_contents.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -105,6 +105,10 @@ static enum status fill(struct maker *m, size_t index, struct blob_cache *blobs,
     struct verify_region *info = &m->memory->info[index];
     struct reference_region *r = &m->memory->regions[index];
     const struct cap_snapshot **snapshots = m->live->model->snapshots + m->launch->first_snapshot;
+    if (m->launch->contents)
+        return graph_contents_fill(m->launch->contents, info, r)
+                   ? STATUS_OK
+                   : diag_set(diag, STATUS_NO_MEMORY, "memory", -1, "no memory");
     for (size_t i = 0; i < m->launch->snapshot_count && !info->freed; i++) {
         const struct cap_snapshot *s = snapshots[i];
         if (s->when != CAP_BEFORE || s->allocation != info->allocation->id || s->bytes == 0)

@@ -40,6 +40,7 @@ static uint64_t call_ns(const struct cap_head *record)
 {
     switch (record->type) {
     case CAP_LAUNCH:
+    case CAP_GRAPH_LAUNCH: /* begins with one */
         return ((const struct cap_launch *)(const void *)record)->host_ns;
     case CAP_COPY:
         return ((const struct cap_copy *)(const void *)record)->call_ns;
@@ -56,6 +57,7 @@ static bool starts_call(const struct cap_head *record)
 {
     switch (record->type) {
     case CAP_LAUNCH:
+    case CAP_GRAPH_LAUNCH:
     case CAP_COPY:
     case CAP_SET:
     case CAP_SYNC:
@@ -73,6 +75,7 @@ static uint32_t stream_of(const struct cap_head *record)
     const struct cap_copy *copy = (const void *)record;
     switch (record->type) {
     case CAP_LAUNCH:
+    case CAP_GRAPH_LAUNCH:
         return ((const struct cap_launch *)(const void *)record)->stream;
     case CAP_COPY:
         return copy->kind == CAP_COPY_DTOH ? 0 : copy->stream;

@@ -14,4 +14,7 @@ void copy_before(const struct call *call, CUstream stream, bool asynchronous);
 void copy_done(struct cap_copy *record, const struct call *call, CUresult result, const struct cap_copy *facts,
                CUstream stream);
 
+/* What of a box is recorded. */
+struct cap_copy copy_shape_3d(const CUDA_MEMCPY3D *box);
+
 #endif

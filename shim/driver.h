@@ -52,6 +52,25 @@
     X(cuEventRecord)                                                                                                   \
     X(cuEventQuery)                                                                                                    \
     X(cuEventSynchronize)                                                                                              \
+    X(cuLaunchKernelEx)                                                                                                \
+    X(cuMemcpy3DAsync_v2)                                                                                              \
+    X(cuMemsetD2D8Async)                                                                                               \
+    X(cuMemsetD2D16Async)                                                                                              \
+    X(cuMemsetD2D32Async)                                                                                              \
+    X(cuMemsetD8Async)                                                                                                 \
+    X(cuMemsetD16Async)                                                                                                \
+    X(cuGraphGetNodes)                                                                                                 \
+    X(cuGraphGetEdges)                                                                                                 \
+    X(cuGraphGetEdges_v2)                                                                                              \
+    X(cuGraphNodeGetType)                                                                                              \
+    X(cuGraphNodeGetEnabled)                                                                                           \
+    X(cuGraphKernelNodeGetParams_v2)                                                                                   \
+    X(cuGraphKernelNodeGetAttribute)                                                                                   \
+    X(cuGraphMemcpyNodeGetParams)                                                                                      \
+    X(cuGraphMemsetNodeGetParams)                                                                                      \
+    X(cuGraphChildGraphNodeGetGraph)                                                                                   \
+    X(cuGraphMemAllocNodeGetParams)                                                                                    \
+    X(cuGraphMemFreeNodeGetParams)                                                                                     \
     X(cuEventElapsedTime)
 
 struct driver {

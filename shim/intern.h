@@ -23,6 +23,7 @@ enum intern_space {
     INTERN_MODULE,
     INTERN_KERNEL,
     INTERN_ALLOC,
+    INTERN_GRAPH,
     INTERN_SPACES
 };
 uint32_t intern_new_id(enum intern_space space);

@@ -149,6 +149,17 @@ static bool parse_snapshots(const char *text)
     return true;
 }
 
+static bool parse_graphs(const char *text)
+{
+    static const char *const words[] = {"whole", "explode", NULL};
+    static const int values[] = {GRAPHS_WHOLE, GRAPHS_EXPLODE};
+    int value;
+    if (!parse_word(text, words, values, &value))
+        return false;
+    options.graphs = (enum graphs)value;
+    return true;
+}
+
 static bool apply(enum option_id id, const char *text)
 {
     switch (id) {
@@ -175,6 +186,8 @@ static bool apply(enum option_id id, const char *text)
         return parse_snapshots(text);
     case OPTION_SNAPSHOT_BUDGET:
         return parse_number(text, true, &options.snapshot_budget);
+    case OPTION_GRAPHS:
+        return parse_graphs(text);
     case OPTION_STACKS:
         return parse_switch(text, &options.stacks);
     case OPTION_TIMES:

@@ -10,6 +10,7 @@
 enum preset { PRESET_WATCH, PRESET_CHECK, PRESET_DEEP };
 enum sentinels { SENTINELS_OFF, SENTINELS_TAIL, SENTINELS_BOTH };
 enum health { HEALTH_OFF, HEALTH_SAMPLE, HEALTH_FULL };
+enum graphs { GRAPHS_WHOLE, GRAPHS_EXPLODE };
 enum check_when { CHECK_OFF, CHECK_EXIT, CHECK_SYNC, CHECK_BATCH, CHECK_LAUNCH };
 
 struct options {
@@ -24,6 +25,7 @@ struct options {
     uint32_t health_threshold; /* bits of a positive fp32 number */
     uint64_t snapshots_first;  /* launches of each kernel and shape; UINT64_MAX: all */
     uint64_t snapshot_budget;
+    enum graphs graphs;
     bool stacks, times;
     bool kernel_filter; /* `kernel` is compiled */
     regex_t kernel;

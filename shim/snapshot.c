@@ -320,22 +320,15 @@ static bool enqueue(struct batch *batch, struct tracked_stream *stream, struct d
     return true;
 }
 
-struct snapshot_result snapshot_take(enum cap_snapshot_when when, uint64_t launch_seq, struct tracked_kernel *kernel,
-                                     struct tracked_stream *stream, const uint8_t *arguments, uint32_t bytes)
+struct snapshot_result snapshot_take_found(enum cap_snapshot_when when, uint64_t launch_seq,
+                                           struct tracked_stream *stream, const struct allocation *found,
+                                           uint32_t count)
 {
-    struct snapshot_result result = {false, false};
+    struct snapshot_result result = {!count, false};
     struct device_work *work = device_work(stream->context);
     if (!work || !driver.cuMemcpyDtoHAsync_v2)
-        return result;
-    struct reached *reached = malloc(REACH_MAX * sizeof *reached);
-    struct allocation *found = malloc(REACH_MAX * sizeof *found);
-    uint32_t count = reached && found ? reach(kernel, arguments, bytes, reached) : 0;
-    count = count ? allocations_of(reached, count, found) : 0;
-    free(reached);
-    if (found && !count)
-        result.taken = true;
+        return (struct snapshot_result){false, false};
     struct batch *batch = count ? plan(when, launch_seq, found, count, &result) : NULL;
-    free(found);
     if (batch && !batch->count) {
         free(batch);
         batch = NULL;
@@ -363,5 +356,20 @@ struct snapshot_result snapshot_take(enum cap_snapshot_when when, uint64_t launc
         pthread_mutex_unlock(&lock);
     }
     device_unrelax(mode);
+    return result;
+}
+
+struct snapshot_result snapshot_take(enum cap_snapshot_when when, uint64_t launch_seq, struct tracked_kernel *kernel,
+                                     struct tracked_stream *stream, const uint8_t *arguments, uint32_t bytes)
+{
+    struct snapshot_result result = {false, false};
+    struct reached *reached = malloc(REACH_MAX * sizeof *reached);
+    struct allocation *found = malloc(REACH_MAX * sizeof *found);
+    uint32_t count = reached && found ? reach(kernel, arguments, bytes, reached) : 0;
+    count = count ? allocations_of(reached, count, found) : 0;
+    free(reached);
+    if (found)
+        result = snapshot_take_found(when, launch_seq, stream, found, count);
+    free(found);
     return result;
 }

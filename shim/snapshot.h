@@ -27,6 +27,10 @@ enum snapshot_choice snapshot_choose(struct tracked_kernel *kernel, uint32_t con
                                      bool in_pair);
 struct snapshot_result snapshot_take(enum cap_snapshot_when when, uint64_t launch_seq, struct tracked_kernel *kernel,
                                      struct tracked_stream *stream, const uint8_t *arguments, uint32_t bytes);
+/* The same of these allocations, each there once. */
+struct snapshot_result snapshot_take_found(enum cap_snapshot_when when, uint64_t launch_seq,
+                                           struct tracked_stream *stream, const struct allocation *found,
+                                           uint32_t count);
 
 void snapshot_poll(void);                       /* hands complete ones over */
 void snapshot_device_lost(void);                /* what is complete is handed over, the rest dropped */

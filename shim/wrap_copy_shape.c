@@ -44,7 +44,7 @@ static struct cap_copy shape_2d(const CUDA_MEMCPY2D *c)
     return facts;
 }
 
-static struct cap_copy shape_3d(const CUDA_MEMCPY3D *c)
+struct cap_copy copy_shape_3d(const CUDA_MEMCPY3D *c)
 {
     struct cap_copy facts = {.width = c->WidthInBytes, .height = c->Height, .depth = c->Depth};
     facts.target = start(c->dstMemoryType, c->dstHost, c->dstDevice, c->dstArray, c->dstXInBytes, c->dstY, c->dstZ,
@@ -101,8 +101,8 @@ static struct cap_copy shape_peer(const CUDA_MEMCPY3D_PEER *c)
 
 COPY(cuMemcpy2D_v2, CUDA_MEMCPY2D, shape_2d)
 COPY(cuMemcpy2DUnaligned_v2, CUDA_MEMCPY2D, shape_2d)
-COPY(cuMemcpy3D_v2, CUDA_MEMCPY3D, shape_3d)
+COPY(cuMemcpy3D_v2, CUDA_MEMCPY3D, copy_shape_3d)
 COPY(cuMemcpy3DPeer, CUDA_MEMCPY3D_PEER, shape_peer)
 COPY_ASYNC(cuMemcpy2DAsync_v2, CUDA_MEMCPY2D, shape_2d)
-COPY_ASYNC(cuMemcpy3DAsync_v2, CUDA_MEMCPY3D, shape_3d)
+COPY_ASYNC(cuMemcpy3DAsync_v2, CUDA_MEMCPY3D, copy_shape_3d)
 COPY_ASYNC(cuMemcpy3DPeerAsync, CUDA_MEMCPY3D_PEER, shape_peer)

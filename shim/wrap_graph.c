@@ -1,11 +1,10 @@
-/* wrap_graph.c - graph capture and graph launches. Nothing of ours goes into a captured stream; launches are only
- * recorded. */
+/* wrap_graph.c - graph capture and graph launches. Nothing of ours goes into a captured stream; launches into it are
+ * only recorded. */
 #include <opsdebug/capture.h>
 
 #include "shim/call.h"
 #include "shim/device_work.h"
-#include "shim/shim.h"
-#include "shim/track.h"
+#include "shim/graph.h"
 
 static CUresult begun(struct call *call, CUresult result)
 {
@@ -112,29 +111,20 @@ CUresult cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph)
     return end_capture(HOOK_cuStreamEndCapture_ptsz, hStream, phGraph);
 }
 
-static CUresult graph_launch(enum hook hook, CUgraphExec graph, CUstream handle)
+static CUresult launch_graph(enum hook hook, CUgraphExec graph, CUstream handle)
 {
     struct call call;
     if (!call_enter(&call, hook))
         return PASS(cuGraphLaunch, hook)(graph, handle);
-    static int noted;
-    if (!__atomic_exchange_n(&noted, 1, __ATOMIC_RELAXED))
-        shim_note(CAP_NOTE_LOST, "graphs are launched: the kernels in them are not recorded one by one");
-    struct tracked_stream *stream = track_stream(handle, hook_kind(hook) == HOOK_PER_THREAD, false);
-    call_begin(&call);
-    CUresult result = REAL(cuGraphLaunch, hook)(graph, handle);
-    call_end(&call);
-    if (result == CUDA_SUCCESS && stream)
-        __atomic_fetch_add(&stream->launches_unchecked, 1, __ATOMIC_RELAXED);
-    return call_leave(&call, result);
+    return call_leave(&call, graph_launch(&call, hook, graph, handle));
 }
 
 CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 {
-    return graph_launch(HOOK_cuGraphLaunch, hGraph, hStream);
+    return launch_graph(HOOK_cuGraphLaunch, hGraph, hStream);
 }
 
 CUresult cuGraphLaunch_ptsz(CUgraphExec hGraph, CUstream hStream)
 {
-    return graph_launch(HOOK_cuGraphLaunch_ptsz, hGraph, hStream);
+    return launch_graph(HOOK_cuGraphLaunch_ptsz, hGraph, hStream);
 }

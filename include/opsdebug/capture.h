@@ -100,6 +100,9 @@ enum cap_type {
     CAP_HEALTH = 36,
     CAP_HEALTH_CHECKED = 37,
     CAP_END = 40,
+    CAP_GRAPH = 50,
+    CAP_GRAPH_NODE = 51,
+    CAP_GRAPH_LAUNCH = 52,
     CAP_PATH = 60,
     CAP_RANGE = 61,
     CAP_FUNCTION = 62,
@@ -526,6 +529,66 @@ struct cap_value { /* contents of a mark's memory, in stream order */
     uint64_t bytes;
     uint64_t hash_low, hash_high;
 };
+/* ---- graphs ----
+ *
+ * An executable graph has an id and versions. CAP_GRAPH describes it as a whole: at its instantiation (version 1), when
+ * another graph took its place by an update, and at its end; its nodes follow, as CAP_GRAPH_NODE records of the same
+ * version with the indices 0 to node_count - 1, each after those it depends on. A node whose parameters are changed
+ * alone is recorded again with a version of its own: the graph of version V has of each index the newest record that
+ * is not newer than V. A child graph's nodes stand in its place, between two empty nodes. */
+enum cap_graph_flags {
+    CAP_GRAPH_INCOMPLETE = 1, /* not all of it could be asked for: it may do more than its nodes say */
+    CAP_GRAPH_DESTROYED = 2,  /* this record tells of its end; no nodes follow */
+};
+struct cap_graph {
+    struct cap_head head;
+    uint32_t id, version;
+    uint32_t node_count, flags;
+    uint32_t context, stack;
+    uint64_t handle;
+};
+_Static_assert(sizeof(struct cap_graph) == 56, "cap_graph");
+
+enum cap_graph_node_kind {
+    CAP_NODE_EMPTY,
+    CAP_NODE_KERNEL, /* body: the packed arguments, as of a launch */
+    CAP_NODE_COPY,   /* body: struct cap_copy; of its head nothing, no stream, stack, times */
+    CAP_NODE_SET,    /* body: struct cap_set, likewise */
+    CAP_NODE_HOST,
+    CAP_NODE_ALLOC, /* body: struct cap_graph_memory */
+    CAP_NODE_FREE,  /* likewise; bytes 0 */
+    CAP_NODE_EVENT_RECORD,
+    CAP_NODE_EVENT_WAIT, /* for work outside of the graph */
+    CAP_NODE_CONDITIONAL,
+    CAP_NODE_OTHER, /* memory operations, external semaphores, what is newer */
+    CAP_NODE_KINDS
+};
+enum cap_graph_node_flags {
+    CAP_NODE_DISABLED = 1,
+    CAP_NODE_UNKNOWN = 2,      /* its parameters could not be asked for: no body */
+    CAP_NODE_ARGS_UNKNOWN = 4, /* a kernel whose layout is not known: no body */
+    CAP_NODE_BODY = 8,         /* in the body of a conditional node: runs as often as that decides */
+    CAP_NODE_CHAINED = 16,     /* some edge to it is programmatic: it may start before what it depends on has ended */
+};
+struct cap_graph_memory {
+    uint64_t address, bytes;
+};
+/* uint32_t dependencies[dependency_count] follow, each an index below its own, padded to 8; then the body. */
+struct cap_graph_node {
+    struct cap_head head;
+    uint32_t graph, version;
+    uint32_t index, kind; /* kind: enum cap_graph_node_kind */
+    uint32_t flags, type; /* type: CUgraphNodeType */
+    uint32_t kernel, config;
+    uint32_t dependency_count, body_bytes;
+};
+_Static_assert(sizeof(struct cap_graph_node) == 64, "cap_graph_node");
+
+struct cap_graph_launch {     /* snapshots, times and errors belong to it as to any launch */
+    struct cap_launch launch; /* kernel, config and param_bytes are 0 */
+    uint32_t graph, version;
+};
+_Static_assert(sizeof(struct cap_graph_launch) == 56, "cap_graph_launch");
 
 struct cap_end { /* the process ends in an orderly way */
     struct cap_head head;

@@ -68,7 +68,8 @@ static void test_options_defaults(void **state)
     assert_int_equal(options.health, HEALTH_SAMPLE);
     assert_string_equal(options.out, "");
     options_record();
-    assert_int_equal(options_written, 16);
+    assert_int_equal(options_written, 17);
+    assert_int_equal(options.graphs, GRAPHS_WHOLE);
     assert_string_equal(last_note, "");
 }
 

@@ -1,0 +1,196 @@
+/* wrap_graph_exec.c - executable graphs: made, changed, destroyed. What is said about them is read after a real call
+ * that succeeded: what the driver refuses may be garbage. */
+#include "shim/call.h"
+#include "shim/graph.h"
+
+/* ---- made ---- */
+
+static CUresult made(struct call *call, CUresult result, const CUgraphExec *exec, CUgraph graph)
+{
+    call_end(call);
+    if (result == CUDA_SUCCESS)
+        graph_made(call, *exec, graph);
+    return call_leave(call, result);
+}
+
+#define INSTANTIATE(symbol, function, parameters, ...)                                                                 \
+    CUresult symbol parameters                                                                                         \
+    {                                                                                                                  \
+        struct call call;                                                                                              \
+        if (!call_enter(&call, HOOK_##symbol))                                                                         \
+            return PASS(function, HOOK_##symbol)(__VA_ARGS__);                                                         \
+        call_begin(&call);                                                                                             \
+        return made(&call, REAL(function, HOOK_##symbol)(__VA_ARGS__), phGraphExec, hGraph);                           \
+    }
+
+INSTANTIATE(cuGraphInstantiate, cuGraphInstantiate,
+            (CUgraphExec * phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize),
+            phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize)
+INSTANTIATE(cuGraphInstantiate_v2, cuGraphInstantiate_v2,
+            (CUgraphExec * phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize),
+            phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize)
+INSTANTIATE(cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags,
+            (CUgraphExec * phGraphExec, CUgraph hGraph, unsigned long long flags), phGraphExec, hGraph, flags)
+INSTANTIATE(cuGraphInstantiateWithParams, cuGraphInstantiateWithParams,
+            (CUgraphExec * phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams), phGraphExec,
+            hGraph, instantiateParams)
+INSTANTIATE(cuGraphInstantiateWithParams_ptsz, cuGraphInstantiateWithParams,
+            (CUgraphExec * phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams), phGraphExec,
+            hGraph, instantiateParams)
+
+/* ---- changed as a whole ---- */
+
+#define UPDATE(symbol, parameters, ...)                                                                                \
+    CUresult symbol parameters                                                                                         \
+    {                                                                                                                  \
+        struct call call;                                                                                              \
+        if (!call_enter(&call, HOOK_##symbol))                                                                         \
+            return PASS(symbol, HOOK_##symbol)(__VA_ARGS__);                                                           \
+        call_begin(&call);                                                                                             \
+        CUresult result = REAL(symbol, HOOK_##symbol)(__VA_ARGS__);                                                    \
+        call_end(&call);                                                                                               \
+        if (result == CUDA_SUCCESS)                                                                                    \
+            graph_updated(&call, hGraphExec, hGraph);                                                                  \
+        return call_leave(&call, result);                                                                              \
+    }
+
+UPDATE(cuGraphExecUpdate,
+       (CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode *hErrorNode_out, CUgraphExecUpdateResult *updateResult_out),
+       hGraphExec, hGraph, hErrorNode_out, updateResult_out)
+UPDATE(cuGraphExecUpdate_v2, (CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo),
+       hGraphExec, hGraph, resultInfo)
+
+/* ---- changed node by node ---- */
+
+static void change_kernel(struct graph_node *node, const void *params)
+{
+    graph_node_kernel(node, params);
+}
+
+static void change_kernel_v1(struct graph_node *node, const void *params)
+{
+    const CUDA_KERNEL_NODE_PARAMS_v1 *p = params;
+    const CUDA_KERNEL_NODE_PARAMS newer = {.func = p->func,
+                                           .gridDimX = p->gridDimX,
+                                           .gridDimY = p->gridDimY,
+                                           .gridDimZ = p->gridDimZ,
+                                           .blockDimX = p->blockDimX,
+                                           .blockDimY = p->blockDimY,
+                                           .blockDimZ = p->blockDimZ,
+                                           .sharedMemBytes = p->sharedMemBytes,
+                                           .kernelParams = p->kernelParams,
+                                           .extra = p->extra};
+    graph_node_kernel(node, &newer);
+}
+
+static void change_copy(struct graph_node *node, const void *params)
+{
+    graph_node_copy(node, params);
+}
+
+static void change_set(struct graph_node *node, const void *params)
+{
+    graph_node_set(node, params);
+}
+
+static void change_any(struct graph_node *node, const void *params)
+{
+    const CUgraphNodeParams *p = params;
+    CUDA_KERNEL_NODE_PARAMS kernel;
+    CUDA_MEMSET_NODE_PARAMS set;
+    _Static_assert(sizeof kernel <= sizeof p->kernel && sizeof set <= sizeof p->memset, "the newer forms begin alike");
+    switch ((int)p->type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+        __builtin_memcpy(&kernel, &p->kernel, sizeof kernel);
+        graph_node_kernel(node, &kernel);
+        break;
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+        graph_node_copy(node, &p->memcpy.copyParams);
+        break;
+    case CU_GRAPH_NODE_TYPE_MEMSET:
+        __builtin_memcpy(&set, &p->memset, sizeof set);
+        graph_node_set(node, &set);
+        break;
+    default: /* functions of the host, events, semaphores: nothing of theirs is kept */
+        break;
+    }
+}
+
+static void change_enabled(struct graph_node *node, const void *params)
+{
+    const unsigned *enabled = params;
+    node->flags = *enabled ? node->flags & ~(uint32_t)CAP_NODE_DISABLED : node->flags | CAP_NODE_DISABLED;
+}
+
+#define CHANGE(symbol, change, node, params, parameters, ...)                                                          \
+    CUresult symbol parameters                                                                                         \
+    {                                                                                                                  \
+        struct call call;                                                                                              \
+        if (!call_enter(&call, HOOK_##symbol))                                                                         \
+            return PASS(symbol, HOOK_##symbol)(__VA_ARGS__);                                                           \
+        call_begin(&call);                                                                                             \
+        CUresult result = REAL(symbol, HOOK_##symbol)(__VA_ARGS__);                                                    \
+        call_end(&call);                                                                                               \
+        if (result == CUDA_SUCCESS)                                                                                    \
+            graph_node_changed(hGraphExec, node, change, params);                                                      \
+        return call_leave(&call, result);                                                                              \
+    }
+
+CHANGE(cuGraphExecKernelNodeSetParams, change_kernel_v1, hNode, nodeParams,
+       (CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams), hGraphExec, hNode,
+       nodeParams)
+CHANGE(cuGraphExecKernelNodeSetParams_v2, change_kernel, hNode, nodeParams,
+       (CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams), hGraphExec, hNode,
+       nodeParams)
+CHANGE(cuGraphExecMemcpyNodeSetParams, change_copy, hNode, copyParams,
+       (CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D *copyParams, CUcontext ctx), hGraphExec, hNode,
+       copyParams, ctx)
+CHANGE(cuGraphExecMemsetNodeSetParams, change_set, hNode, memsetParams,
+       (CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx),
+       hGraphExec, hNode, memsetParams, ctx)
+CHANGE(cuGraphNodeSetEnabled, change_enabled, hNode, &isEnabled,
+       (CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled), hGraphExec, hNode, isEnabled)
+
+CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph)
+{
+    struct call call;
+    if (!call_enter(&call, HOOK_cuGraphExecChildGraphNodeSetParams))
+        return PASS(cuGraphExecChildGraphNodeSetParams, HOOK_cuGraphExecChildGraphNodeSetParams)(hGraphExec, hNode,
+                                                                                                 childGraph);
+    call_begin(&call);
+    CUresult result = REAL(cuGraphExecChildGraphNodeSetParams,
+                           HOOK_cuGraphExecChildGraphNodeSetParams)(hGraphExec, hNode, childGraph);
+    call_end(&call);
+    if (result == CUDA_SUCCESS)
+        graph_child_changed(hGraphExec, hNode, childGraph);
+    return call_leave(&call, result);
+}
+
+CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams)
+{
+    struct call call;
+    if (!call_enter(&call, HOOK_cuGraphExecNodeSetParams))
+        return PASS(cuGraphExecNodeSetParams, HOOK_cuGraphExecNodeSetParams)(hGraphExec, hNode, nodeParams);
+    call_begin(&call);
+    CUresult result = REAL(cuGraphExecNodeSetParams, HOOK_cuGraphExecNodeSetParams)(hGraphExec, hNode, nodeParams);
+    call_end(&call);
+    if (result == CUDA_SUCCESS && nodeParams->type == CU_GRAPH_NODE_TYPE_GRAPH)
+        graph_child_changed(hGraphExec, hNode, nodeParams->graph.graph);
+    else if (result == CUDA_SUCCESS)
+        graph_node_changed(hGraphExec, hNode, change_any, nodeParams);
+    return call_leave(&call, result);
+}
+
+/* ---- destroyed ---- */
+
+CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
+{
+    struct call call;
+    if (!call_enter(&call, HOOK_cuGraphExecDestroy))
+        return PASS(cuGraphExecDestroy, HOOK_cuGraphExecDestroy)(hGraphExec);
+    graph_gone(&call, hGraphExec); /* as soon as it is, another thread may get the same handle */
+    call_begin(&call);
+    CUresult result = REAL(cuGraphExecDestroy, HOOK_cuGraphExecDestroy)(hGraphExec);
+    call_end(&call);
+    return call_leave(&call, result);
+}

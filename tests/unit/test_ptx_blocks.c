@@ -229,6 +229,99 @@ static void test_endless_loops(void **state)
     kit_free(&k);
 }
 
+/* What threads meet at, alone: one thread a block, which is always all of those that must come. */
+static const char *const meetings[] = {
+    "",
+    "bar.sync 0;",
+    "barrier.sync 1, 32;",
+    "bar.arrive 2, 32;",
+    "bar.red.popc.u32 %r1, 0, %p1;",
+    "bar.red.and.pred %p2, 0, %p1;",
+    "bar.warp.sync 1;",
+    "shfl.sync.idx.b32 %r1, %r2, 0, 31, 1;",
+    "shfl.sync.down.b32 %r1|%p2, %r2, 1, 31, 1;",
+    "vote.sync.any.pred %p2, %p1, 1;",
+    "vote.sync.ballot.b32 %r1, %p1, 1;",
+    "match.any.sync.b32 %r1, %r2, 1;",
+    "match.all.sync.b32 %r1|%p2, %r2, 1;",
+    "redux.sync.add.s32 %r1, %r2, 1;",
+    "elect.sync %r1|%p2, 1;",
+    "activemask.b32 %r1;",
+    "barrier.cluster.arrive; barrier.cluster.wait;",
+    "membar.gl;",
+    "nanosleep.u32 1;",
+    "call f;",
+    "ld.volatile.global.u32 %r2, [%o+4];",
+    "atom.global.add.u32 %r2, [%o+4], 1;",
+};
+
+enum engine {
+    BY_DEFAULT,
+    ONE_BY_ONE,
+    CHECKED,
+    CHECKED_ALONE,
+    CHECKED_ORDER,
+    SHADOW,
+    SHADOW_ALONE,
+    ROUNDING,
+    VARIANT,
+    PROFILE,
+    ENGINES
+};
+
+/* Block 0: a loop of `meeting` that ends when the word at `o` is not 0. Block 1, the next: writes it, when `ends`. */
+static enum status loop_of(const char *meeting, enum engine engine, bool ends)
+{
+    static char text[4096];
+    struct kit k;
+    snprintf(text, sizeof text,
+             ".version 9.0\n.target sm_90\n.address_size 64\n.func f() { ret; }\n"
+             ".visible .entry k(.param .u64 to) {\n"
+             ".reg .b32 %%r<9>; .reg .b64 %%o; .reg .pred %%p<4>;\n"
+             "ld.param.u64 %%o, [to]; mov.u32 %%r2, %%ctaid.x; setp.eq.u32 %%p1, %%r2, 1; @%%p1 bra W;\n"
+             "L: %s\nld.relaxed.gpu.global.u32 %%r3, [%%o]; setp.eq.u32 %%p3, %%r3, 0; @%%p3 bra L;\n"
+             "bra E;\nW: %s E: ret; }\n",
+             meeting, ends ? "st.relaxed.gpu.global.u32 [%o], 1;" : "");
+    memset(out, 0, 8);
+    kit_load(&k, text);
+    kit_buffer(&k, 0, out, sizeof out);
+    k.launch.kernel = ptx_module_kernel(k.module, 0);
+    memcpy(k.launch.grid, (const uint32_t[]){2, 1, 1}, sizeof k.launch.grid);
+    memcpy(k.launch.block, (const uint32_t[]){1, 1, 1}, sizeof k.launch.block);
+    k.launch.one_by_one = engine == ONE_BY_ONE || engine == CHECKED_ALONE || engine == SHADOW_ALONE;
+    k.launch.checked = engine == CHECKED || engine == CHECKED_ALONE || engine == CHECKED_ORDER;
+    k.launch.shadow = engine == SHADOW || engine == SHADOW_ALONE;
+    k.launch.seed = engine == CHECKED_ORDER ? 3 : 0;
+    k.launch.rounding_seed = engine == ROUNDING ? 3 : 0;
+    k.launch.variant = engine == VARIANT ? 3 : 0;
+    k.launch.profile = engine == PROFILE;
+    k.launch.cooperative = ends; /* turns are shorter */
+    k.launch.instruction_limit = ends ? 500000000 : 100000;
+    enum status status = ptx_run(&k.launch, &k.result, &k.diag);
+    kit_free(&k);
+    return status;
+}
+
+/* No loop keeps a thread from being stopped by a limit, whatever it does in each round. */
+static void test_limits_in_loops_of_meetings(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof meetings / sizeof *meetings; i++)
+        for (enum engine e = 0; e < ENGINES; e++)
+            if (loop_of(meetings[i], e, false) != STATUS_LIMIT)
+                fail_msg("no limit in a loop of %s, engine %d", meetings[i], (int)e);
+}
+
+/* Nor from giving others a turn. */
+static void test_progress_beside_loops_of_meetings(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof meetings / sizeof *meetings; i++)
+        for (enum engine e = 0; e < ENGINES; e++)
+            if (loop_of(meetings[i], e, true) != STATUS_OK)
+                fail_msg("no end of a loop of %s, engine %d", meetings[i], (int)e);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -238,6 +331,8 @@ int main(void)
         cmocka_unit_test(test_where_warps_differ),
         cmocka_unit_test(test_accesses),
         cmocka_unit_test(test_endless_loops),
+        cmocka_unit_test(test_limits_in_loops_of_meetings),
+        cmocka_unit_test(test_progress_beside_loops_of_meetings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

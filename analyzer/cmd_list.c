@@ -7,6 +7,7 @@
 #include "analyzer/bound.h"
 #include "analyzer/commands.h"
 #include "analyzer/model_graph.h"
+#include "analyzer/report_operators.h"
 #include "analyzer/selection.h"
 #include "analyzer/session.h"
 #include "analyzer/text.h"
@@ -33,8 +34,26 @@ static void shape_text(const struct model_launch *l, const uint32_t v[3], char o
         snprintf(out, 40, "%u", v[0]);
 }
 
-static void list_text(const struct session *s, struct selection *selection, bool verbose)
+/* Library calls, in their place among the launches; those that only set something up with `verbose`. */
+static void list_operators(const struct session *s, struct text_table *t, size_t *next, uint64_t seq, bool verbose)
 {
+    for (; *next < s->model->operator_count && s->model->operators[*next].seq < seq; ++*next) {
+        const struct model_operator *op = &s->model->operators[*next];
+        char number[32], summary[160], line[260], stream[24], call[24];
+        if (operator_is_setup(op) && !verbose)
+            continue;
+        snprintf(number, sizeof number, "op%zu", op->number);
+        operator_summary(s->capture, op, summary, sizeof summary);
+        snprintf(line, sizeof line, "%.80s%s%s", op->name, *summary ? " " : "", summary);
+        text_table_row(t, (const char *const[]){number, line, "", "", text_number(op->record->stream, stream),
+                                                text_time(op->record->host_ns, call), "", "", operator_kind(op),
+                                                op->module_path});
+    }
+}
+
+static void list_text(const struct session *s, struct selection *selection, bool verbose, bool operators)
+{
+    size_t next = 0;
     /* The last column is there only when there is something to say in it. */
     struct text_table t = {.columns = s->model->has_paths ? 10 : 9,
                            .right = {true, false, false, false, true, true, true, true, false, false},
@@ -44,6 +63,8 @@ static void list_text(const struct session *s, struct selection *selection, bool
     for (size_t i = 0; i < s->model->launch_count; i++) {
         const struct model_launch *l = &s->model->launches[i];
         char number[24], grid[40], block[40], stream[24], launch[24], device[24], wait[24];
+        if (operators)
+            list_operators(s, &t, &next, l->seq, verbose);
         if (!selection_takes(selection, l))
             continue;
         shape_text(l, l->config->grid, grid);
@@ -54,6 +75,8 @@ static void list_text(const struct session *s, struct selection *selection, bool
                                                  l->time_source ? text_time(l->device_ns, device) : "-",
                                                  text_time(l->wait_ns, wait), verdict_text(s, l), l->module_path});
     }
+    if (operators)
+        list_operators(s, &t, &next, UINT64_MAX, verbose);
     text_table_print(&t, stdout, "");
 }
 
@@ -64,7 +87,7 @@ static void add_shape(cJSON *to, const char *name, const uint32_t v[3])
         cJSON_AddItemToArray(array, cJSON_CreateNumber(v[i]));
 }
 
-static bool list_json(const struct session *s, struct selection *selection)
+static bool list_json(const struct session *s, struct selection *selection, bool with_operators)
 {
     cJSON *root = cJSON_CreateObject();
     cJSON_AddNumberToObject(root, "schema", 1);
@@ -99,9 +122,14 @@ static bool list_json(const struct session *s, struct selection *selection)
         cJSON_AddStringToObject(json, "verdict", verdict_text(s, l));
         cJSON_AddStringToObject(json, "module_path", l->module_path);
         cJSON_AddNumberToObject(json, "iteration", l->iteration);
+        if (l->operator)
+            cJSON_AddNumberToObject(json, "operator", (double)l->operator);
         cJSON_AddItemToArray(array, json);
     }
     free(bounds);
+    cJSON *operators = cJSON_AddArrayToObject(root, "operators");
+    for (size_t i = 0; with_operators && i < s->model->operator_count; i++)
+        cJSON_AddItemToArray(operators, report_operator_json(s, &s->model->operators[i]));
     char *text = cJSON_Print(root);
     cJSON_Delete(root);
     if (text)
@@ -117,9 +145,11 @@ int cmd_list(const struct options *options)
     int code = command_open("list", options, &s, &selection);
     if (code)
         return code;
+    /* A filter is about launches. */
+    bool operators = !selection.has_pattern && !selection.launch && !selection.skip && !selection.count;
     if (!options->json)
-        list_text(&s, &selection, options->verbose);
-    else if (!list_json(&s, &selection))
+        list_text(&s, &selection, options->verbose, operators);
+    else if (!list_json(&s, &selection, operators))
         code = EXIT_INTERNAL;
     selection_end(&selection);
     session_close(&s);

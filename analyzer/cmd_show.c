@@ -9,6 +9,7 @@
 #include "analyzer/commands.h"
 #include "analyzer/model_graph.h"
 #include "analyzer/report.h"
+#include "analyzer/report_operators.h"
 #include "analyzer/session.h"
 #include "analyzer/text.h"
 
@@ -197,6 +198,9 @@ static void show_text(struct session *s, const struct model_launch *l, bool verb
            text_time(capture_time_ns(s->capture, l->record->head.tsc), start));
     if (*l->module_path)
         printf("in module %s, iteration %u\n", l->module_path, l->iteration);
+    if (l->operator)
+        printf("inside operator %zu, %s; ops-debug show %s op%zu\n", l->operator,
+               model_operator_by_number(s->model, l->operator)->name, s->capture->shell_path, l->operator);
     if (!l->graph)
         printf("grid %u x %u x %u, block %u x %u x %u, shared memory %u static + %u dynamic, %u registers, %u bytes "
                "local\n",
@@ -321,6 +325,25 @@ static bool show_json(struct session *s, const struct model_launch *l)
     return text != NULL;
 }
 
+static int show_operator(struct session *s, unsigned long long number, bool as_json)
+{
+    const struct model_operator *op = model_operator_by_number(s->model, (size_t)number);
+    if (!op)
+        return command_usage("%s has %zu library calls; there is no operator %llu", s->capture->path,
+                             s->model->operator_count, number);
+    if (!as_json) {
+        report_operator_text(stdout, s, op);
+        return EXIT_NOTHING;
+    }
+    cJSON *root = report_operator_json(s, op);
+    char *text = cJSON_Print(root);
+    cJSON_Delete(root);
+    if (text)
+        printf("%s\n", text);
+    free(text);
+    return text ? EXIT_NOTHING : EXIT_INTERNAL;
+}
+
 int cmd_show(const struct options *options)
 {
     struct session s;
@@ -328,16 +351,22 @@ int cmd_show(const struct options *options)
     char *end = NULL;
     if (options->argument_count != 2)
         return command_usage("show wants a capture and the number of a launch (ops-debug show --help)");
-    unsigned long long number = strtoull(options->arguments[1], &end, 10);
-    if (!*options->arguments[1] || *end)
-        return command_usage("show wants the number of a launch, not '%s'", options->arguments[1]);
+    const char *digits = options->arguments[1];
+    bool operator= strncmp(digits, "op", 2) == 0;
+    digits += operator? 2 : 0;
+    unsigned long long number = strtoull(digits, &end, 10);
+    if (!*digits || *end)
+        return command_usage("show wants the number of a launch (12) or of a library call (op3), not '%s'",
+                             options->arguments[1]);
     enum status status = session_open(options->arguments[0], &s, &diag);
     if (status)
         return command_fail(status, &diag);
     session_classify(&s);
     int code = EXIT_NOTHING;
     const struct model_launch *l = model_launch_by_number(s.model, (size_t)number);
-    if (!l)
+    if (operator)
+        code = show_operator(&s, number, options->json);
+    else if (!l)
         code = command_usage("%s has launches 1 to %zu; there is no launch %llu", s.capture->path,
                              s.model->launch_count, number);
     else if (!options->json)

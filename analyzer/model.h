@@ -9,6 +9,7 @@
 #define ANALYZER_MODEL_H
 
 #include "analyzer/capture_read.h"
+#include "analyzer/operator.h"
 
 struct model_kernel {
     const struct cap_kernel *record;
@@ -44,6 +45,7 @@ struct model_launch {
     size_t first_snapshot, snapshot_count; /* in model.snapshots */
     const char *module_path;               /* the ranges its thread had pushed, "" none; see docs/scopes.md */
     uint32_t iteration;                    /* of that path */
+    size_t operator;                       /* number of the library call it was launched in, 0 none */
     const struct model_graph *graph; /* NULL: of a kernel; else `kernel` stands for the graph, `config` is empty */
     uint32_t version;                /* of the graph */
     const struct graph_contents *contents; /* of a node that is run again: its memory, in place of snapshots */
@@ -64,6 +66,8 @@ struct model {
     size_t allocation_count;
     struct model_launch *launches;
     size_t launch_count;
+    struct model_operator *operators;
+    size_t operator_count;
     struct model_change *changes;
     size_t change_count;
     const struct cap_snapshot **snapshots; /* by (launch, when, allocation, offset) */
@@ -88,6 +92,7 @@ struct model {
     size_t graph_count;
     bool uses_graphs; /* work ran that the records do not show one by one */
     struct map kernel_index, allocation_index, launch_index, graph_index; /* id or seq -> index */
+    struct map operator_index;                                            /* seq -> index */
 };
 
 enum status model_build(struct capture *capture, struct model **out, struct diag *diag);
@@ -97,6 +102,8 @@ void model_free(struct model *model); /* NULL is fine */
 struct model_allocation *model_allocation_by_id(const struct model *model, uint32_t id);
 struct model_launch *model_launch_by_number(const struct model *model, size_t number);
 struct model_launch *model_launch_by_seq(const struct model *model, uint64_t seq);
+struct model_operator *model_operator_by_number(const struct model *model, size_t number);
+struct model_operator *model_operator_by_seq(const struct model *model, uint64_t seq);
 /* The value of an option of the run, or NULL. */
 const char *model_option(const struct model *model, const char *name);
 /* The packed parameter buffer, record->param_bytes long; NULL when it was not recorded. */
@@ -108,6 +115,8 @@ size_t model_first_launch_from(const struct model *model, uint64_t seq);
 
 /* Fills device_ns and wait_ns; called by model_build(). */
 void model_times(struct model *model);
+/* Fills module paths and operators; called by model_build(). False: no memory. */
+bool model_scopes(struct model *model);
 
 /* ---- which allocation lies where, at a moment (model_live.c) ---- */
 

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "common/diag.h"
+#include "analyzer/model.h"
 #include "analyzer/model_graph.h"
-#include "analyzer/model_scopes.h"
 #include "analyzer/name.h"
 
 /* How many records of each type there are: every array is allocated once. */
@@ -38,9 +38,10 @@ static bool make_arrays(struct model *m, const struct census *n)
     m->errors = array(n->of[CAP_ERROR], sizeof(void *));
     m->bad_frees = array(n->of[CAP_FREE], sizeof(void *));
     m->notes = array(n->of[CAP_NOTE], sizeof(void *));
+    m->operators = array(n->of[CAP_OPERATOR], sizeof *m->operators);
     m->options = array(n->of[CAP_OPTION], sizeof(void *));
     return m->kernels && m->allocations && m->launches && m->changes && m->snapshots && m->damages && m->looks &&
-           m->errors && m->bad_frees && m->notes && m->options;
+           m->errors && m->bad_frees && m->notes && m->options && m->operators;
 }
 
 static bool add_kernel(struct model *m, const struct cap_kernel *record)
@@ -257,28 +258,6 @@ static void join_errors(struct model *m)
     }
 }
 
-/* In which module every launch was, and what else the program says about itself. */
-static bool join_scopes(struct model *m)
-{
-    struct scopes scopes;
-    bool ok = scopes_start(&scopes, m->capture);
-    for (size_t i = 0; ok && i < m->capture->record_count; i++) {
-        const struct cap_head *record = m->capture->records[i];
-        bool launch = record->type == CAP_LAUNCH || record->type == CAP_GRAPH_LAUNCH;
-        struct model_launch *l = launch ? model_launch_by_seq(m, record->seq) : NULL;
-        if (record->type == CAP_RANGE)
-            ok = scopes_range(&scopes, (const void *)record);
-        if (l) {
-            struct scope scope = scopes_of(&scopes, record);
-            l->module_path = scope.path;
-            l->iteration = scope.iteration;
-            m->has_paths = m->has_paths || *scope.path;
-        }
-    }
-    scopes_end(&scopes);
-    return ok;
-}
-
 /* A graph of which not all is known may write anywhere. */
 static void note_unseen_graphs(struct model *m)
 {
@@ -312,7 +291,7 @@ enum status model_build(struct capture *c, struct model **out, struct diag *diag
             ok = model_graphs_add(m, c->records[i]);
     for (size_t i = 0; i < c->record_count && ok; i++)
         ok = add_record(m, c->records[i]);
-    ok = ok && join_scopes(m);
+    ok = ok && model_scopes(m);
     if (!ok) {
         model_free(m);
         return diag_set(diag, STATUS_NO_MEMORY, c->path, -1, "no memory for the model of %zu records", c->record_count);
@@ -336,6 +315,8 @@ void model_free(struct model *m)
     free(m->kernels);
     free(m->allocations);
     free(m->launches);
+    free(m->operators);
+    map_free(&m->operator_index);
     free(m->changes);
     free((void *)m->snapshots);
     free((void *)m->damages);

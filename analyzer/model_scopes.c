@@ -1,6 +1,7 @@
-/* model_scopes.c - which module each launch belongs to: the ranges that its thread had pushed by then. */
+/* model_scopes.c - what each launch belongs to: the ranges that its thread had pushed by then, and the library call. */
 #include <stdlib.h>
 
+#include "analyzer/model.h"
 #include "analyzer/model_scopes.h"
 
 static int by_data(const void *a, const void *b)
@@ -58,4 +59,86 @@ struct scope scopes_of(struct scopes *s, const struct cap_head *record)
         return (struct scope){"", 0};
     const struct cap_path *path = capture_definition(s->capture, CAP_PATH, (uint32_t)(now >> 32));
     return (struct scope){path ? capture_string(s->capture, path->text) : "", (uint32_t)now};
+}
+
+/* ---- the model ---- */
+
+struct model_operator *model_operator_by_number(const struct model *m, size_t number)
+{
+    return number && number <= m->operator_count ? &m->operators[number - 1] : NULL;
+}
+
+struct model_operator *model_operator_by_seq(const struct model *m, uint64_t seq)
+{
+    uint64_t index;
+    return map_get(&m->operator_index, seq, &index) ? &m->operators[index] : NULL;
+}
+
+static bool add_operator(struct model *m, struct scopes *scopes, struct map *open, const struct cap_operator *record)
+{
+    struct scope scope = scopes_of(scopes, &record->head);
+    struct model_operator *op = &m->operators[m->operator_count];
+    *op = (struct model_operator){
+        .record = record,
+        .function = capture_definition(m->capture, CAP_FUNCTION, record->function),
+        .seq = record->head.seq,
+        .end_seq = record->end_seq,
+        .number = m->operator_count + 1,
+        .module_path = scope.path,
+        .iteration = scope.iteration,
+        .thread = scopes_thread(scopes, &record->head),
+    };
+    op->name = capture_string(m->capture, op->function->name);
+    m->has_paths = m->has_paths || *scope.path;
+    return map_put(&m->operator_index, op->seq, m->operator_count++) && map_put(open, op->thread, op->number);
+}
+
+/* A call whose end could not be written down tells of it by its details, which come after success. */
+static void add_detail(struct model *m, const struct cap_detail *detail)
+{
+    struct model_operator *op = model_operator_by_seq(m, detail->operator);
+    if (!op || op->detail)
+        return;
+    op->detail = detail;
+    if (!op->end_seq)
+        op->end_seq = detail->head.seq;
+}
+
+static void place_launch(struct model *m, struct scopes *scopes, const struct map *open, struct model_launch *l)
+{
+    struct scope scope = scopes_of(scopes, &l->record->head);
+    uint64_t number;
+    l->module_path = scope.path;
+    l->iteration = scope.iteration;
+    m->has_paths = m->has_paths || *scope.path;
+    if (!open->count || !map_get(open, scopes_thread(scopes, &l->record->head), &number))
+        return;
+    struct model_operator *op = &m->operators[number - 1];
+    if (l->record->head.scope != op->function->scope || (op->end_seq && l->seq > op->end_seq))
+        return;
+    l->operator= op->number;
+    op->launches++;
+}
+
+bool model_scopes(struct model *m)
+{
+    struct scopes scopes;
+    struct map open = {0}; /* thread -> number of the operator that it called last */
+    bool ok = scopes_start(&scopes, m->capture);
+    for (size_t i = 0; ok && i < m->capture->record_count; i++) {
+        const struct cap_head *record = m->capture->records[i];
+        bool launch = record->type == CAP_LAUNCH || record->type == CAP_GRAPH_LAUNCH;
+        struct model_launch *l = launch ? model_launch_by_seq(m, record->seq) : NULL;
+        if (record->type == CAP_RANGE)
+            ok = scopes_range(&scopes, (const void *)record);
+        else if (record->type == CAP_OPERATOR)
+            ok = add_operator(m, &scopes, &open, (const void *)record);
+        else if (record->type == CAP_DETAIL)
+            add_detail(m, (const void *)record);
+        else if (l)
+            place_launch(m, &scopes, &open, l);
+    }
+    scopes_end(&scopes);
+    map_free(&open);
+    return ok;
 }

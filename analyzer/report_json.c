@@ -11,6 +11,7 @@
 #include "analyzer/kernel_table.h"
 #include "analyzer/pattern.h"
 #include "analyzer/place.h"
+#include "analyzer/report_operators.h"
 
 static void add_u64(cJSON *to, const char *name, uint64_t value)
 {
@@ -225,6 +226,7 @@ static void add_coverage(cJSON *root, const struct session *s)
     add_verdict(json, "as_written", &c.as_written, NULL);
     add_verdict(json, "operator", &c.operator, "shadow");
     add_u64(json, "sentinel_checks", s->capture->header.sentinel_checks);
+    report_operators_json(root, json, s);
 }
 
 static void add_overhead(cJSON *root, const struct session *s)

@@ -10,6 +10,7 @@
 #include "analyzer/name.h"
 #include "analyzer/pattern.h"
 #include "analyzer/place.h"
+#include "analyzer/report_operators.h"
 #include "analyzer/text.h"
 #include "common/buf.h"
 
@@ -200,6 +201,7 @@ static void print_coverage(FILE *out, struct session *s)
     print_verdict(out, s, "          ", "operator right, by its fp64 shadow", &c.operator, c.launches);
     fprintf(out, "          sentinels: %" PRIu64 " looked at, %zu found damaged\n", s->capture->header.sentinel_checks,
             s->model->damage_count);
+    report_operators_coverage(out, s);
 }
 
 static void print_cost(FILE *out, const struct session *s)
@@ -300,6 +302,8 @@ void report_text(FILE *out, struct session *s, struct report_style style)
     print_conclusion(out, s, style);
     if (!style.brief)
         print_kernels(out, s, style);
+    if (!style.brief)
+        report_operators_text(out, s, style);
     if (!style.brief)
         print_patterns(out, s, style);
     print_coverage(out, s);

@@ -172,6 +172,8 @@ static void walk(struct verify *v, struct selection *selection, struct judgement
             verify_host_copy(v, (const void *)record, out);
         if (record->type == CAP_COPY || record->type == CAP_SET)
             valid_bytes_record(&v->valid, &v->live, record);
+        if (record->type == CAP_OPERATOR)
+            verify_operator(v, model_operator_by_seq(m, record->seq));
         if ((record->type != CAP_LAUNCH && record->type != CAP_GRAPH_LAUNCH) || next >= m->launch_count ||
             m->launches[next].record != (const void *)record)
             continue;

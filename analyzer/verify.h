@@ -113,6 +113,11 @@ void verify_fill_launch(const struct verify *v, const struct model_launch *launc
 bool verify_shared_with_host(const struct model_allocation *allocation);
 /* Could anybody but the launch have written to the allocation while it ran? */
 bool verify_concurrent(const struct verify *v, const struct model_launch *launch, uint32_t allocation);
+/* What a library call may have written counts as written: exactly, where its arguments tell what that is. */
+void verify_operator(struct verify *v, const struct model_operator *op);
+/* Does a call between the two seqs, of another stream than `stream`, perhaps write to the allocation? */
+bool verify_operator_beside(const struct model *model, uint64_t first_seq, uint64_t last_seq, uint32_t stream,
+                            const struct model_allocation *allocation);
 /* Frees *memory and makes it anew. False: *j says why not. */
 bool verify_make_memory(struct verify *v, const struct model_launch *launch, bool everything,
                         struct verify_memory *memory, struct judgement *j);

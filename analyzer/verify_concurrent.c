@@ -72,5 +72,7 @@ bool verify_concurrent(const struct verify *v, const struct model_launch *l, uin
             return true;
     }
     uint64_t end = last < m->launch_count ? m->launches[last].seq : UINT64_MAX;
+    if (verify_operator_beside(m, m->launches[first - 1].seq, end, l->record->stream, a))
+        return true;
     return copied_into(m, m->launches[first - 1].seq, end, l->record->stream, a);
 }

@@ -46,6 +46,8 @@ static uint64_t call_ns(const struct cap_head *record)
         return ((const struct cap_copy *)(const void *)record)->call_ns;
     case CAP_SET:
         return ((const struct cap_set *)(const void *)record)->call_ns;
+    case CAP_OPERATOR:
+        return ((const struct cap_operator *)(const void *)record)->host_ns;
     default:
         return 0;
     }
@@ -63,6 +65,7 @@ static bool starts_call(const struct cap_head *record)
     case CAP_SYNC:
     case CAP_FREE:
     case CAP_EVENT_OP:
+    case CAP_OPERATOR:
         return true;
     default:
         return false;
@@ -81,6 +84,8 @@ static uint32_t stream_of(const struct cap_head *record)
         return copy->kind == CAP_COPY_DTOH ? 0 : copy->stream;
     case CAP_SET:
         return ((const struct cap_set *)(const void *)record)->stream;
+    case CAP_OPERATOR:
+        return ((const struct cap_operator *)(const void *)record)->stream;
     default:
         return 0;
     }

@@ -5,7 +5,7 @@ SHIM = $(B)/libopsdebug.so
 TARGETS += $(SHIM)
 
 # What is generated lies in $(B)/gen/shim and is included as shim/NAME.
-SHIM_GENERATED = $(B)/gen/shim/cuda_names.inc $(B)/gen/shim/check_ptx.inc $(B)/gen/shim/scan_ptx.inc
+SHIM_GENERATED = $(B)/gen/shim/cuda_names.inc $(B)/gen/shim/check_ptx.inc $(B)/gen/shim/scan_ptx.inc $(B)/gen/shim/libraries.inc
 # Preloaded, so static TLS is there: no call of __tls_get_addr, which would also make the loader a NEEDED.
 $(B)/obj/shim/%.o: EXTRA_CFLAGS += -I$(B)/gen -ftls-model=initial-exec -include shim/old_glibc.h
 $(B)/obj/shim/doors.o $(B)/obj/shim/device_work.o: $(SHIM_GENERATED)
@@ -14,6 +14,12 @@ $(B)/obj/shim/doors.o $(B)/obj/shim/device_work.o: $(SHIM_GENERATED)
 $(B)/gen/shim/cuda_names.inc: $(if $(CUDA_HOME),$(CUDA_HOME)/include/cuda.h) # without a toolkit scripts/setup is who says so
 	@mkdir -p $(@D)
 	$(call say,GEN,$@) grep -oE '\bcu[A-Z][A-Za-z0-9]*(_v[0-9]+)?\(' $< | tr -d '(' | LC_ALL=C sort -u | sed 's/.*/"&",/' >$@
+
+# cuBLAS's functions from the toolkit's headers, where it has them; NCCL's from ours.
+$(B)/gen/shim/libraries.inc: shim/generate-libraries shim/nccl_api.h $(wildcard $(CUDA_HOME)/include/cublas_api.h $(CUDA_HOME)/include/cublasLt.h)
+	@mkdir -p $(@D)
+	$(call say,GEN,$@) shim/generate-libraries $(CUDA_HOME)/include >$@.tmp && mv $@.tmp $@
+$(B)/obj/shim/doors.o $(patsubst %.c,$(B)/obj/%.o,$(wildcard shim/library*.c)): $(B)/gen/shim/libraries.inc
 
 $(B)/gen/shim/%_ptx.inc: shim/%.ptx
 	@mkdir -p $(@D)
@@ -58,6 +64,8 @@ SHIM_SAN_RUNTIME = $(if $(SHIM_SAN_NAME),$(shell $(CC) -print-file-name=lib$(SHI
 KIT_DEFINES = -DKIT_BUILD='"$(abspath $(B))"' -DKIT_SANITIZER='"$(SHIM_SAN_RUNTIME)"' \
 	-DKIT_SANITIZER_COLON='"$(if $(SHIM_SAN_RUNTIME),$(SHIM_SAN_RUNTIME):)"'
 $(B)/obj/tests/unit/shim_kit.o $(B)/obj/tests/unit/test_shim_%.o $(B)/obj/tests/unit/test_capture_%.o: CPPFLAGS += $(KIT_DEFINES)
+$(B)/obj/tests/unit/test_shim_doors.o: EXTRA_CFLAGS += -I$(B)/gen
+$(B)/obj/tests/unit/test_shim_doors.o: $(B)/gen/shim/libraries.inc
 $(eval $(call unit_test,shim_doors,$(SHIM_KIT)))
 $(eval $(call unit_test,capture_write,$(SHIM_KIT)))
 $(eval $(call unit_test,shim_device,$(SHIM_KIT)))

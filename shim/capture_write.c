@@ -297,6 +297,16 @@ void capture_commit(void *record)
     __atomic_store_n(&head->size, thread->open_bytes, __ATOMIC_RELEASE);
 }
 
+bool capture_can_patch(const void *record)
+{
+    const struct segment *mapped[] = {shim_thread.segment, shim_thread.previous};
+    const uint8_t *at = record;
+    for (int i = 0; i < 2; i++)
+        if (mapped[i] && at >= mapped[i]->base && at < mapped[i]->base + mapped[i]->bytes)
+            return true;
+    return false;
+}
+
 static void flush_hook_calls(struct shim_thread *thread)
 {
     if (thread->hook_calls && hook_calls[thread->counted])

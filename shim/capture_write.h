@@ -9,6 +9,7 @@
 #ifndef SHIM_CAPTURE_WRITE_H
 #define SHIM_CAPTURE_WRITE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,6 +26,8 @@ uint64_t capture_next_seq(void);
 void *capture_record(uint16_t type, size_t bytes, uint64_t seq, uint64_t tsc);
 void *capture_define(uint16_t type, size_t bytes); /* a record with a seq and time of its own */
 void capture_commit(void *record);
+/* Whether a record of this thread is still mapped: after a call inside which much was recorded it may not be. */
+bool capture_can_patch(const void *record);
 
 void capture_count_hook(unsigned hook);
 void capture_flush_counters(void); /* the calling thread's counts into the header */

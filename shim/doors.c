@@ -8,6 +8,7 @@
 #include "shim/call.h"
 #include "shim/hooks.h"
 #include "shim/libc_symbols.h"
+#include "shim/library.h"
 #include "shim/thread.h"
 
 /* What the assembly below gets in rax and rdx. */
@@ -204,14 +205,17 @@ static bool soname_starts(const struct link_map *map, const char *prefix)
     return base && strncmp(base, prefix, strlen(prefix)) == 0;
 }
 
-/* Whether `function` lies in the driver or in cudart. Another library may have a function of the same name. */
-static bool belongs(void *function, bool runtime)
+bool doors_belongs(void *function, const char *soname)
 {
     Dl_info info;
     struct link_map *map = NULL;
-    if (!dladdr1(function, &info, (void **)&map, RTLD_DL_LINKMAP) || !map)
-        return false;
-    return soname_starts(map, runtime ? "libcudart" : "libcuda.so");
+    return dladdr1(function, &info, (void **)&map, RTLD_DL_LINKMAP) && map && soname_starts(map, soname);
+}
+
+/* Whether `function` lies in the driver or in cudart. Another library may have a function of the same name. */
+static bool belongs(void *function, bool runtime)
+{
+    return doors_belongs(function, runtime ? "libcudart" : "libcuda.so");
 }
 
 void *doors_library_symbol(bool runtime, const char *symbol)
@@ -266,20 +270,31 @@ static enum hook hook_asked_for(void *handle, const char *symbol)
     return hook_by_symbol(symbol);
 }
 
+/* Functions of cuBLAS and NCCL, whose rows are library.h's. */
+static bool library_asked_for(void *handle, const char *symbol)
+{
+    return symbol && !shim_thread.inside && handle != RTLD_NEXT && library_knows(symbol);
+}
+
 struct answer doors_answer(void *handle, const char *symbol)
 {
     enum hook hook = hook_asked_for(handle, symbol);
+    if (hook == HOOK_NONE && library_asked_for(handle, symbol))
+        return (struct answer){library_substitute(handle, symbol, doors_real_dlsym(handle, symbol)), 1};
     return hook == HOOK_NONE ? (struct answer){NULL, 0} : answer(hook, handle, doors_real_dlsym(handle, symbol));
 }
 
 struct answer doors_answer_versioned(void *handle, const char *symbol, const char *version)
 {
     enum hook hook = hook_asked_for(handle, symbol);
-    if (hook == HOOK_NONE)
+    bool library = hook == HOOK_NONE && library_asked_for(handle, symbol);
+    if (hook == HOOK_NONE && !library)
         return (struct answer){NULL, 0};
     shim_thread.inside++;
     void *real = doors_next_dlvsym()(handle, symbol, version);
     shim_thread.inside--;
+    if (library)
+        return (struct answer){library_substitute(handle, symbol, real), 1};
     return answer(hook, handle, real);
 }
 

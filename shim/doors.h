@@ -17,6 +17,9 @@ void *doors_real_dlsym(void *handle, const char *symbol);
  * without. */
 void *doors_library_symbol(bool runtime, const char *symbol);
 
+/* Whether `function` lies in a loaded object whose soname begins with `soname`. */
+bool doors_belongs(void *function, const char *soname);
+
 /* Names that were looked up and that nobody here knows, one per call with *cursor from 0; NULL at the end. */
 const char *doors_unknown_name(unsigned *cursor);
 /* Names for which a newer version than ours was handed out unwrapped, likewise. */

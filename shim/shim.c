@@ -46,6 +46,11 @@ bool shim_is_recording(void)
     return __atomic_load_n(&state, __ATOMIC_ACQUIRE) == SHIM_RECORDING && is_owner();
 }
 
+bool shim_is_idle(void)
+{
+    return __atomic_load_n(&state, __ATOMIC_ACQUIRE) == SHIM_IDLE;
+}
+
 bool shim_device_usable(void)
 {
     return shim_is_recording() && !__atomic_load_n(&device_lost, __ATOMIC_RELAXED);

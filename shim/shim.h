@@ -17,6 +17,7 @@ enum shim_state { SHIM_IDLE, SHIM_STARTING, SHIM_RECORDING, SHIM_ASIDE, SHIM_PAS
 /* Whether wrappers work in this process; starts the capture at the first call. */
 bool shim_enter(void);
 bool shim_is_recording(void);
+bool shim_is_idle(void); /* no hooked driver call was made yet */
 bool shim_is_owner(void); /* this process started the capture (or nobody did) */
 
 void shim_step_aside(const char *reason);

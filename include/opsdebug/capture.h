@@ -435,14 +435,17 @@ enum cap_library { CAP_LIBRARY_CUBLAS, CAP_LIBRARY_CUBLASLT, CAP_LIBRARY_NCCL };
 enum cap_parameter_kind {
     CAP_PARAMETER_INTEGER,
     CAP_PARAMETER_ENUM,
-    CAP_PARAMETER_POINTER, /* operand, scalar, descriptor: the name tells */
+    CAP_PARAMETER_POINTER,  /* to what is only read: operand, scalar; the name tells */
+    CAP_PARAMETER_TARGET,   /* to what may be written */
+    CAP_PARAMETER_POINTERS, /* to a list of pointers to what is only read */
+    CAP_PARAMETER_TARGETS,
     CAP_PARAMETER_HANDLE,
-    CAP_PARAMETER_OTHER, /* a structure; its value is not recorded */
+    CAP_PARAMETER_OTHER, /* where a handle is put, or a structure, whose value is not recorded */
 };
 struct cap_parameter {
     uint32_t name;    /* string, as in the library's header: "lda" */
     uint16_t kind;    /* enum cap_parameter_kind */
-    uint16_t pointee; /* POINTER: bytes of what it points to, 0 unknown (void) */
+    uint16_t pointee; /* bytes of what it points to, 0 unknown (void) */
 };
 struct cap_function {
     struct cap_head head;

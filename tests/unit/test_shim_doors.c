@@ -185,6 +185,9 @@ static const char *const hooked[] = {
 #include "shim/hooks.def"
 #undef HOOK
 #undef RUNTIME_HOOK
+#define LIBRARY(symbol, library, count, prototype, arguments, parameters, values) #symbol,
+#include "shim/libraries.inc"
+#undef LIBRARY
     "InitializeInjectionNvtx2",
     "InitializeInjectionNvtx2_fnptr", /* see nvtx.c */
     "dlsym",

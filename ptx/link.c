@@ -4,6 +4,7 @@
  * is not a module's own gets the one definition that counts, with which all that the modules say of it has to agree;
  * then the texts are written one behind the other: own names that another module has, too, with a suffix, surplus weak
  * definitions as declarations, numbers of source files shifted. */
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,12 +52,17 @@ struct link {
     enum status status;
 };
 
-static uint64_t hash(const struct name *n) /* FNV-1a: names of several modules, each with its own table of them */
+static uint64_t hash_text(const char *text, uint32_t length) /* FNV-1a */
 {
     uint64_t h = UINT64_C(0xcbf29ce484222325);
-    for (uint32_t i = 0; i < n->length; i++)
-        h = (h ^ (unsigned char)n->text[i]) * UINT64_C(0x100000001b3);
+    for (uint32_t i = 0; i < length; i++)
+        h = (h ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
     return h;
+}
+
+static uint64_t hash(const struct name *n) /* of names of several modules, each with its own table of them */
+{
+    return hash_text(n->text, n->length);
 }
 
 static enum binding binding_of(const struct top *t)
@@ -89,18 +95,30 @@ static void no_memory(struct link *l)
     }
 }
 
-static void fail(struct link *l, const struct module *m, const struct entity *e, const char *format, const char *other)
+static void fail_as(struct link *l, enum status status, const struct module *m, const struct entity *e,
+                    const char *format, const char *other)
 {
     unsigned line = 1;
     if (l->status != STATUS_OK)
         return;
-    l->status = STATUS_BAD_INPUT;
+    l->status = status;
     for (const char *p = m->text; p < e->declarator->at; p++)
         line += *p == '\n';
     snprintf(l->diag->where, sizeof l->diag->where, "%s", m->name);
     snprintf(l->diag->text, sizeof l->diag->text, format, e->declarator->name->text, m->name, other);
     l->diag->line = line;
     l->diag->column = 1;
+}
+
+static void fail(struct link *l, const struct module *m, const struct entity *e, const char *format, const char *other)
+{
+    fail_as(l, STATUS_BAD_INPUT, m, e, format, other);
+}
+
+static void refuse(struct link *l, const struct module *m, const struct entity *e, const char *format,
+                   const char *other)
+{
+    fail_as(l, STATUS_NOT_SUPPORTED, m, e, format, other);
 }
 
 /* ---- reading ---- */
@@ -126,6 +144,10 @@ static void list_entities(struct link *l, struct module *m)
         for (uint32_t k = 0; k < ast->tops[i].declarator_count; k++) {
             struct entity *e = &m->entities[m->count++];
             *e = (struct entity){.top = &ast->tops[i], .declarator = &ast->tops[i].declarators[k]};
+            /* Another module may use it as a special register, one that is not known here included. */
+            if (l->count > 1 && e->declarator->name->text[0] == '%')
+                refuse(l, m, e, "`%s` of %s: names at file scope that begin with %% are not supported in linking%s",
+                       "");
             const struct entity *old = find(m, e->declarator->name);
             if ((!old || (defines(e) && !defines(old))) && !map_put(&m->index, hash(e->declarator->name), m->count))
                 no_memory(l);
@@ -316,6 +338,37 @@ static bool is_renamed(struct link *l, uint32_t i, const struct name *name)
     return g && g->modules > 1;
 }
 
+/* Renaming goes by tokens: a name that some function of the module has as a range of registers, or as an element of
+ * one, would be renamed there, too. */
+static void check_ranges(struct link *l, uint32_t i)
+{
+    struct module *m = &l->modules[i];
+    struct symbol_iterator it = {0};
+    struct map ranges = {0};
+    for (const struct symbol *s; (s = symbols_each(&m->tree->ast, &it));)
+        if (s->kind == SYMBOL_REGISTER && s->range && !map_put(&ranges, hash(s->name), 1))
+            no_memory(l);
+    for (uint32_t k = 0; ranges.count && k < m->count && l->status == STATUS_OK; k++) {
+        const struct entity *e = &m->entities[k];
+        const char *text = e->declarator->name->text;
+        if (!is_renamed(l, i, e->declarator->name))
+            continue;
+        uint32_t length = e->declarator->name->length;
+        bool taken = false;
+        for (bool digit = true; digit && length; length--) {
+            uint64_t any;
+            taken |= map_get(&ranges, hash_text(text, length), &any);
+            digit = isdigit((unsigned char)text[length - 1]);
+        }
+        if (taken)
+            refuse(l, m, e,
+                   "`%s` of %s is a name of its own, which another module has, too, and a register: that is not "
+                   "supported in linking%s",
+                   "");
+    }
+    map_free(&ranges);
+}
+
 /* The text of module `i` from `from` up to the token that begins at or behind `to`. */
 static void write_range(struct link *l, struct buf *out, uint32_t i, const char *from, const char *to)
 {
@@ -410,6 +463,8 @@ static void resolve(struct link *l)
             note_definition(l, i, &l->modules[i].entities[k]);
     for (uint32_t i = 0; i < l->count && l->status == STATUS_OK; i++)
         check_uses(l, &l->modules[i]);
+    for (uint32_t i = 0; i < l->count && l->status == STATUS_OK; i++)
+        check_ranges(l, i);
 }
 
 /* Reading a text again finds no error in it, but memory can run out. */

@@ -84,14 +84,9 @@ struct symbol *symbols_each(const struct ast *ast, struct symbol_iterator *it)
     return NULL;
 }
 
-struct symbol *symbols_find_register(const struct ast *ast, uint32_t scope, const struct name *name, uint32_t *index)
+/* %r12 may be element 12 of %r<n>; the base may itself end in digits, so each split is tried, shortest number first. */
+static struct symbol *find_element(const struct ast *ast, uint32_t scope, const struct name *name, uint32_t *index)
 {
-    *index = 0;
-    struct symbol *s = symbols_find(ast, scope, name);
-    if (s)
-        return s;
-    /* %r12 may be element 12 of %r<n>; the base may itself end in digits, so each split is tried, shortest number
-     * first. */
     uint32_t start = name->length;
     uint64_t value = 0, scale = 1;
     while (start > 1 && isdigit((unsigned char)name->text[start - 1]) && scale < 1000000000) {
@@ -103,13 +98,26 @@ struct symbol *symbols_find_register(const struct ast *ast, uint32_t scope, cons
         const struct name *base = arena_intern(ast->reader->arena, name->text, start);
         if (!base)
             return NULL;
-        s = symbols_find(ast, scope, base);
+        struct symbol *s = symbols_find_here(ast, scope, base);
         if (s && s->kind == SYMBOL_REGISTER && s->range && value < s->count) {
             *index = (uint32_t)value;
             return s;
         }
     }
     return NULL;
+}
+
+struct symbol *symbols_find_register(const struct ast *ast, uint32_t scope, const struct name *name, uint32_t *index)
+{
+    *index = 0;
+    for (;;) { /* what is declared further in counts, be it a name or a range that has it */
+        struct symbol *s = symbols_find_here(ast, scope, name);
+        if (!s)
+            s = find_element(ast, scope, name, index);
+        if (s || scope == 0)
+            return s;
+        scope = ast->scopes[scope].parent;
+    }
 }
 
 static bool same_list(const struct symbol *a, const struct symbol *b)

@@ -400,6 +400,64 @@ static void test_undefined_functions_are_checked_as_others(void **state)
     ptx_module_free(m);
 }
 
+/* What is declared further in counts, be it one name or a range that has it. */
+static void test_ranges_and_names_in_scopes(void **state)
+{
+    static const char *const texts[] = {
+        HEAD ".global .u32 r1 = 7;\n.visible .entry k(.param .u64 out) { .reg .b64 p; .reg .b32 r<9>;\n"
+             "ld.param.u64 p, [out]; mov.u32 r1, 5;\n"
+             "{ .reg .b32 r1; mov.u32 r1, 6; { .reg .b32 r<2>; mov.u32 r1, 8; st.global.u32 [p+4], r1; }\n"
+             "st.global.u32 [p+8], r1; } st.global.u32 [p], r1; ret; }\n"
+             ".visible .entry g(.param .u64 out) { .reg .b64 p; .reg .b32 s<9>;\n"
+             "ld.param.u64 p, [out]; ld.global.u32 s1, [r1]; st.global.u32 [p], s1; ret; }\n",
+        /* An own name, and elsewhere a range that would have it. */
+        HEAD ".visible .entry h(.param .u64 out) { .reg .b64 p; .reg .b32 r<9>; ld.param.u64 p, [out];\n"
+             "mov.u32 r1, 9; st.global.u32 [p], r1; ret; }\n",
+        NULL};
+    struct kit k;
+    load(&k, texts);
+    assert_int_equal(result(&k, "k"), 5);
+    assert_int_equal(out[1], 8);
+    assert_int_equal(out[2], 6);
+    assert_int_equal(result(&k, "g"), 7);
+    assert_int_equal(result(&k, "h"), 9);
+    kit_free(&k);
+}
+
+/* Names that linking could not keep apart from registers. */
+static void test_names_that_are_registers_elsewhere(void **state)
+{
+#define RANGE(base) ".entry k() { .reg .b32 " base "<9>; ret; }\n"
+    static const struct {
+        const char *first, *second, *says;
+    } refused[] = {
+        {HEAD ".global .u32 r1;\n", HEAD ".global .u32 r1;\n" RANGE("r"), "`r1`"},
+        {HEAD ".global .u32 r1;\n" RANGE("r"), HEAD ".global .u32 r1;\n", "`r1`"},
+        {HEAD ".global .u32 r;\n", HEAD ".global .u32 r;\n" RANGE("r"), "`r`"},
+        {HEAD ".global .u32 r12;\n", HEAD ".global .u32 r12;\n" RANGE("r1"), "`r12`"},
+        {HEAD ".func r3() { ret; }\n", HEAD ".func r3() { ret; }\n" RANGE("r"), "`r3`"},
+        {HEAD ".global .u32 %x;\n", HEAD, "`%x`"},
+        {HEAD, HEAD ".visible .func %tid() { ret; }\n", "`%tid`"},
+    };
+    static const char *const sound[][3] = {
+        {HEAD ".global .u32 r1;\n", HEAD ".global .u32 r1;\n" RANGE("q"), NULL},
+        {HEAD ".global .u32 r1;\n", HEAD ".global .u32 s1;\n" RANGE("r"), NULL},
+        {HEAD ".global .u32 ra;\n", HEAD ".global .u32 ra;\n" RANGE("r"), NULL},
+        {HEAD ".global .u32 %x;\n" RANGE("%r"), NULL},
+    };
+    struct diag diag;
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        const char *texts[] = {refused[i].first, refused[i].second, NULL};
+        assert_int_equal(try_link(texts, &diag), STATUS_NOT_SUPPORTED);
+        if (!strstr(diag.text, refused[i].says) || !strstr(diag.text, "not supported"))
+            fail_msg("%s", diag.text);
+    }
+    for (size_t i = 0; i < sizeof sound / sizeof *sound; i++) {
+        assert_int_equal(try_link(sound[i], &diag), STATUS_OK);
+        free(joined);
+    }
+}
+
 static void test_wrong_numbers_of_modules(void **state)
 {
     struct diag diag;
@@ -428,6 +486,8 @@ int main(void)
         cmocka_unit_test(test_text_that_is_no_module),
         cmocka_unit_test(test_directives_in_one_line),
         cmocka_unit_test(test_undefined_functions_are_checked_as_others),
+        cmocka_unit_test(test_ranges_and_names_in_scopes),
+        cmocka_unit_test(test_names_that_are_registers_elsewhere),
         cmocka_unit_test(test_wrong_numbers_of_modules),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

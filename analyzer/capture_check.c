@@ -49,7 +49,11 @@ enum { STACK_LIMIT = 4096, PARAM_LIMIT = 32768, REDZONE_LIMIT = 1 << 30, BUILD_I
     X(CAP_GRAPH, cap_graph, "graph")                                                                                   \
     X(CAP_GRAPH_NODE, cap_graph_node, "graph node")                                                                    \
     X(CAP_GRAPH_LAUNCH, cap_graph_launch, "graph launch")                                                              \
-    X(CAP_END, cap_end, "end")
+    X(CAP_END, cap_end, "end")                                                                                         \
+    X(CAP_GUARD, cap_guard, "guard")                                                                                   \
+    X(CAP_RESERVE, cap_reserve, "reservation")                                                                         \
+    X(CAP_BAD_FREE, cap_bad_free, "bad free")                                                                          \
+    X(CAP_HELD_DAMAGE, cap_held_damage, "damage of freed memory")
 
 static size_t least_bytes(unsigned type)
 {
@@ -140,6 +144,33 @@ static bool check_damage(const struct cap_damage *d, char *why)
         return no(why, "damage seen at %" PRIu64 ", before it was intact at %" PRIu64, d->seen_seq, d->clean_seq);
     if (d->offset > INT64_MAX - (int64_t)REDZONE_LIMIT)
         return no(why, "damage at offset %" PRId64, d->offset);
+    return true;
+}
+
+static bool check_guard(const struct cap_guard *g, char *why)
+{
+    uint64_t end, mapped_end;
+    if (__builtin_add_overflow(g->range, g->range_bytes, &end) ||
+        __builtin_add_overflow(g->mapped, g->mapped_bytes, &mapped_end) || g->mapped < g->range || mapped_end > end ||
+        !g->mapped_bytes || g->under > 1)
+        return no(why, "guard pages of allocation %u: an impossible mapping", g->allocation);
+    return true;
+}
+
+static bool check_reserve(const struct cap_reserve *r, char *why)
+{
+    uint64_t end;
+    if (r->address < r->side || __builtin_add_overflow(r->address, r->bytes, &end) ||
+        __builtin_add_overflow(end, r->side, &end))
+        return no(why, "reservation wraps around the end of the address space");
+    return true;
+}
+
+static bool check_held(const struct cap_held_damage *d, char *why)
+{
+    uint64_t end;
+    if (!d->length || __builtin_add_overflow(d->offset, d->length, &end) || d->clean_seq > d->seen_seq)
+        return no(why, "damage of freed allocation %u: an impossible range", d->allocation);
     return true;
 }
 
@@ -267,6 +298,15 @@ bool capture_check_shape(const struct cap_head *record, char *why)
         return check_damage((const void *)record, why);
     case CAP_HEALTH:
         return check_health((const void *)record, why);
+    case CAP_GUARD:
+        return check_guard((const void *)record, why);
+    case CAP_RESERVE:
+        return check_reserve((const void *)record, why);
+    case CAP_HELD_DAMAGE:
+        return check_held((const void *)record, why);
+    case CAP_BAD_FREE:
+        return ((const struct cap_bad_free *)record)->kind <= CAP_BAD_FREE_OTHER_KIND ||
+               no(why, "bad free of kind %u", ((const struct cap_bad_free *)record)->kind);
     default:
         return capture_check_scope_shape(record, why);
     }
@@ -364,6 +404,17 @@ bool capture_check_references(const struct capture *c, const struct cap_head *re
         return refers(c, record, CAP_ALLOC, ((const struct cap_damage *)record)->allocation, false, why);
     case CAP_HEALTH:
         return refers(c, record, CAP_ALLOC, ((const struct cap_health *)record)->allocation, false, why);
+    case CAP_GUARD:
+        return refers(c, record, CAP_ALLOC, ((const struct cap_guard *)record)->allocation, false, why);
+    case CAP_BAD_FREE:
+        return refers(c, record, CAP_ALLOC, ((const struct cap_bad_free *)record)->allocation, true, why);
+    case CAP_HELD_DAMAGE: {
+        const struct cap_held_damage *d = (const void *)record;
+        const struct cap_alloc *a = capture_definition(c, CAP_ALLOC, d->allocation);
+        if (!refers(c, record, CAP_ALLOC, d->allocation, false, why))
+            return false;
+        return d->offset + d->length <= a->bytes || no(why, "damage outside of freed allocation %u", d->allocation);
+    }
     default:
         return capture_check_scope_references(c, record, why);
     }

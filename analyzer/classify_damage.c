@@ -38,6 +38,12 @@ static bool outside_write(const struct judgement_fault *f)
     return f->kind == JUDGEMENT_FAULT_OUT_OF_BOUNDS && f->access.write && f->finding;
 }
 
+static bool host_can_write(const struct damage_case *c)
+{
+    uint32_t kind = c->allocation->record->kind;
+    return kind == CAP_ALLOC_HOST || kind == CAP_ALLOC_REGISTERED || kind == CAP_ALLOC_MANAGED;
+}
+
 static void hex(const uint8_t *bytes, size_t count, char *out, size_t room)
 {
     size_t used = 0;
@@ -65,8 +71,7 @@ static void add_sentinel(const struct damage_case *c, struct finding *f, const s
     if (by && by->allocation && by->allocation != c->allocation->id)
         finding_evidence(f, "landed-in", "the redzone %s allocation %u, which the store was not meant for",
                          d->tail ? "behind" : "before", c->allocation->id);
-    uint32_t kind = c->allocation->record->kind;
-    if (kind == CAP_ALLOC_HOST || kind == CAP_ALLOC_REGISTERED || kind == CAP_ALLOC_MANAGED)
+    if (host_can_write(c))
         finding_evidence(f, "host-or-launch", "the host can write to this allocation, too; it may have been the host");
 }
 
@@ -277,11 +282,20 @@ static void join_window(const struct damage_case *c)
                 ran, can_reach, suspects);
         }
     } else {
-        f = new_finding(c, 0.6, 0);
-        snprintf(by, sizeof by, "; no recorded launch did it");
+        bool host = host_can_write(c) && !c->model->uses_graphs;
+        f = new_finding(c, host ? 0.9 : 0.6, 0);
+        snprintf(by, sizeof by, "; %s",
+                 host ? "no launch ran since it was intact: it was the host" : "no recorded launch did it");
     }
     if (!f)
         return;
+    if (f->launch && host_can_write(c)) { /* nothing shows which of the two */
+        f->confidence = 0.5;
+        if (f->window_last)
+            snprintf(by, sizeof by, " by one of launches %zu to %zu, or by the host", first, last);
+        else
+            snprintf(by, sizeof by, " by this launch or by the host");
+    }
     finish_new(c, f, by);
     add_next(c, f);
 }

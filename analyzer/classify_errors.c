@@ -38,17 +38,67 @@ static bool fault_explains(enum finding_class class)
            class == FINDING_USE_AFTER_FREE || class == FINDING_FAILED_LAUNCH;
 }
 
+/* Up to which seq the work of each stream (0: of all) was complete before `error` came: a wait of the program that
+ * succeeded says so. */
+static bool known_complete(const struct model *m, uint64_t error, struct map *of_stream)
+{
+    const struct capture *c = m->capture;
+    for (size_t i = 0; i < c->record_count && c->records[i]->seq < error; i++) {
+        const struct cap_sync *s = (const void *)c->records[i];
+        if (s->head.type == CAP_SYNC && s->result == 0 && s->kind <= CAP_SYNC_STREAM &&
+            !map_put(of_stream, s->kind == CAP_SYNC_CONTEXT ? 0 : s->object, s->head.seq))
+            return false;
+    }
+    return true;
+}
+
+/* The launches from `first` to `last` (numbers) that may still have been running; returns how many. */
+static size_t still_running(const struct model *m, uint64_t error, size_t *first, size_t *last)
+{
+    struct map of_stream = {0};
+    size_t count = 0;
+    bool known = known_complete(m, error, &of_stream);
+    for (size_t i = model_first_launch_from(m, error); known && i-- > 0;) {
+        const struct model_launch *l = &m->launches[i];
+        uint64_t all = 0, own = 0;
+        if (!model_launch_ran(l))
+            continue;
+        (void)map_get(&of_stream, 0, &all);
+        (void)map_get(&of_stream, l->record->stream, &own);
+        if (l->seq <= all)
+            break;
+        if (l->seq <= own)
+            continue;
+        *first = l->number;
+        *last = count++ ? *last : l->number;
+    }
+    map_free(&of_stream);
+    return count;
+}
+
+static void take_window(const struct model *m, const struct cap_error *e, struct findings *out)
+{
+    size_t first = 0, last = 0, count = still_running(m, e->head.seq, &first, &last);
+    size_t index = findings_add(out, FINDING_FAILED_LAUNCH, count == 1 ? 0.9 : count ? 0.7 : 0.5);
+    if (index == SIZE_MAX)
+        return;
+    struct finding *f = &out->items[index];
+    const char *which = count == 1  ? "; this is the only launch that may still have been running"
+                        : count > 1 ? "; one of these launches was running"
+                                    : "";
+    if (count)
+        finding_launch(f, first);
+    f->window_last = count > 1 ? last : 0;
+    finding_summary(f, "the device stopped with %s (%d)%s", error_name(m, e), e->code, which);
+    finding_evidence(f, "device-error", "%s (%d)", error_name(m, e), e->code);
+}
+
 /* The culprit is among the launches before the call that returned the error. */
 static void take_sticky(const struct model *m, const struct judgements *js, const struct cap_error *e,
                         struct findings *out)
 {
-    size_t before = model_first_launch_from(m, e->head.seq);
-    size_t last = 0;
-    for (size_t i = before; i-- > 0;) {
-        const struct model_launch *l = &m->launches[i];
-        const struct judgement *j = judgements_find(js, l->number);
-        if (!last && l->record->outcome != CAP_LAUNCH_FAILED)
-            last = l->number;
+    for (size_t i = model_first_launch_from(m, e->head.seq); i-- > 0;) {
+        const struct judgement *j = judgements_find(js, m->launches[i].number);
         for (size_t k = 0; j && k < j->fault_count; k++) {
             struct finding *f = j->faults[k].finding ? &out->items[j->faults[k].finding - 1] : NULL;
             if (f && fault_explains(f->class)) {
@@ -58,15 +108,11 @@ static void take_sticky(const struct model *m, const struct judgements *js, cons
             }
         }
     }
-    size_t index = findings_add(out, FINDING_FAILED_LAUNCH, last ? 0.7 : 0.5);
-    if (index == SIZE_MAX)
+    size_t before_this = out->count;
+    take_window(m, e, out);
+    if (out->count == before_this)
         return;
-    struct finding *f = &out->items[index];
-    if (last)
-        finding_launch(f, last);
-    finding_summary(f, "the device stopped with %s (%d); this is the last launch before it was seen", error_name(m, e),
-                    e->code);
-    finding_evidence(f, "device-error", "%s (%d)", error_name(m, e), e->code);
+    struct finding *f = &out->items[before_this];
     if (js->count == 0)
         finding_next(f, "ops-debug verify %s", m->capture->shell_path);
     finding_next(f, "ops-debug run --preset deep -- %s", m->capture->shell_program);

@@ -1,5 +1,6 @@
 #include "analyzer/coverage.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,4 +48,50 @@ struct coverage coverage_of(const struct model *m, const struct judgements *js)
     sort_reasons(&c.as_written);
     sort_reasons(&c.operator);
     return c;
+}
+
+struct coverage_memory coverage_memory_of(const struct model *m)
+{
+    struct coverage_memory c = {.guarded = m->guard_count};
+    for (size_t i = 0; i < m->allocation_count; i++) {
+        const struct cap_alloc *a = m->allocations[i].record;
+        if (a->kind == CAP_ALLOC_VARIABLE)
+            continue;
+        c.allocations++;
+        if (a->head_redzone || a->tail_redzone)
+            c.redzones++;
+        else if (a->kind == CAP_ALLOC_MAPPED)
+            c.mapped++;
+        else if (a->kind == CAP_ALLOC_IMPORTED)
+            c.imported++;
+        else if (a->kind == CAP_ALLOC_REGISTERED)
+            c.registered++;
+        else
+            c.other++;
+    }
+    return c;
+}
+
+void coverage_memory_text(const struct coverage_memory *c, char *out, size_t bytes)
+{
+    const struct {
+        size_t count;
+        const char *what;
+    } without[] = {{c->mapped, "mapped by the program (cuMemMap)"},
+                   {c->imported, "of other processes"},
+                   {c->registered, "registered host memory"},
+                   {c->other, "where it was off or there was no room"}};
+    size_t used = 0;
+    out[0] = '\0';
+    if (!c->allocations)
+        return;
+    used += (size_t)snprintf(out, bytes, "%zu of %zu allocations have redzones, %zu guard pages", c->redzones,
+                             c->allocations, c->guarded);
+    bool any = false;
+    for (size_t i = 0; i < sizeof without / sizeof *without; i++)
+        if (without[i].count && used < bytes) {
+            used += (size_t)snprintf(out + used, bytes - used, "%s%zu %s",
+                                     any ? ", " : "; no redzones: ", without[i].count, without[i].what);
+            any = true;
+        }
 }

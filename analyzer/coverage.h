@@ -21,6 +21,15 @@ struct coverage {
     struct coverage_verdict as_written, operator; /* operator: by the kernel's own shadow, the one strategy so far */
 };
 
+/* What stands around the program's allocations; module variables are not counted. */
+struct coverage_memory {
+    size_t allocations, redzones, guarded;
+    size_t mapped, imported, registered, other; /* with neither, by why */
+};
+
+struct coverage_memory coverage_memory_of(const struct model *model);
+/* "7 of 9 allocations have redzones, 2 guard pages; neither: 2 mapped by the program"; empty without allocations. */
+void coverage_memory_text(const struct coverage_memory *memory, char *out, size_t bytes);
 struct coverage coverage_of(const struct model *model, const struct judgements *judgements);
 
 #endif

@@ -76,6 +76,9 @@ struct model {
     size_t damage_count;
     const struct cap_damage_look **looks; /* what the looking stream knows of each damage */
     size_t look_count;
+    const struct cap_reserve **reserves; /* address ranges reserved and given back by the program */
+    size_t reserve_count;
+    size_t guard_count; /* allocations with guard pages */
     const struct cap_error **errors;
     size_t error_count;
     const struct cap_free **bad_frees; /* of addresses that were not allocated */
@@ -112,6 +115,10 @@ const uint8_t *model_launch_params(const struct model_launch *launch);
 bool model_launch_ran(const struct model_launch *launch);
 /* First launch with seq >= `seq`, as an index; launch_count when there is none. */
 size_t model_first_launch_from(const struct model *model, uint64_t seq);
+
+/* At the time of record `seq`, may memory mapped on both sides of `boundary` be one array of the program's? Not when a
+ * reserved range begins or ends there, unless the program chose its address. */
+bool model_mappings_join(const struct model *model, uint64_t seq, uint64_t boundary);
 
 /* Fills device_ns and wait_ns; called by model_build(). */
 void model_times(struct model *model);

@@ -35,13 +35,14 @@ static bool make_arrays(struct model *m, const struct census *n)
     m->snapshots = array(n->of[CAP_SNAPSHOT], sizeof(void *));
     m->damages = array(n->of[CAP_DAMAGE], sizeof(void *));
     m->looks = array(n->of[CAP_DAMAGE_LOOK], sizeof(void *));
+    m->reserves = array(n->of[CAP_RESERVE], sizeof(void *));
     m->errors = array(n->of[CAP_ERROR], sizeof(void *));
     m->bad_frees = array(n->of[CAP_FREE], sizeof(void *));
     m->notes = array(n->of[CAP_NOTE], sizeof(void *));
     m->operators = array(n->of[CAP_OPERATOR], sizeof *m->operators);
     m->options = array(n->of[CAP_OPTION], sizeof(void *));
     return m->kernels && m->allocations && m->launches && m->changes && m->snapshots && m->damages && m->looks &&
-           m->errors && m->bad_frees && m->notes && m->options && m->operators;
+           m->reserves && m->errors && m->bad_frees && m->notes && m->options && m->operators;
 }
 
 static bool add_kernel(struct model *m, const struct cap_kernel *record)
@@ -184,6 +185,12 @@ static bool add_record(struct model *m, const struct cap_head *record)
     case CAP_DAMAGE_LOOK:
         m->looks[m->look_count++] = (const void *)record;
         return true;
+    case CAP_RESERVE:
+        m->reserves[m->reserve_count++] = (const void *)record;
+        return true;
+    case CAP_GUARD:
+        m->guard_count++;
+        return true;
     case CAP_ERROR:
         m->errors[m->error_count++] = (const void *)record;
         return true;
@@ -321,6 +328,7 @@ void model_free(struct model *m)
     free((void *)m->snapshots);
     free((void *)m->damages);
     free((void *)m->looks);
+    free((void *)m->reserves);
     free((void *)m->errors);
     free((void *)m->bad_frees);
     free((void *)m->notes);
@@ -362,6 +370,21 @@ const char *model_option(const struct model *m, const char *name)
 const uint8_t *model_launch_params(const struct model_launch *l)
 {
     return l->record->flags & CAP_LAUNCH_ARGS_UNKNOWN ? NULL : (const uint8_t *)(l->record + 1);
+}
+
+bool model_mappings_join(const struct model *m, uint64_t seq, uint64_t boundary)
+{
+    bool begins = false, ends = false, asked = false;
+    for (size_t i = 0; i < m->reserve_count && m->reserves[i]->head.seq < seq; i++) {
+        const struct cap_reserve *r = m->reserves[i];
+        if (r->address == boundary) {
+            begins = !r->freed;
+            asked = r->asked;
+        }
+        if (r->address + r->bytes == boundary)
+            ends = !r->freed;
+    }
+    return !(begins || ends) || (begins && asked);
 }
 
 bool model_launch_ran(const struct model_launch *l)

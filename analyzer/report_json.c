@@ -227,6 +227,10 @@ static void add_coverage(cJSON *root, const struct session *s)
     add_verdict(json, "operator", &c.operator, "shadow");
     add_u64(json, "sentinel_checks", s->capture->header.sentinel_checks);
     report_operators_json(root, json, s);
+    struct coverage_memory memory = coverage_memory_of(s->model);
+    add_u64(json, "allocations", memory.allocations);
+    add_u64(json, "redzones", memory.redzones);
+    add_u64(json, "guarded", memory.guarded);
 }
 
 static void add_overhead(cJSON *root, const struct session *s)

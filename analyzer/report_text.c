@@ -202,6 +202,11 @@ static void print_coverage(FILE *out, struct session *s)
     fprintf(out, "          sentinels: %" PRIu64 " looked at, %zu found damaged\n", s->capture->header.sentinel_checks,
             s->model->damage_count);
     report_operators_coverage(out, s);
+    char text[320];
+    struct coverage_memory memory = coverage_memory_of(s->model);
+    coverage_memory_text(&memory, text, sizeof text);
+    if (*text)
+        text_fold(out, "          ", 10, text);
 }
 
 static void print_cost(FILE *out, const struct session *s)

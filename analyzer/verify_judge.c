@@ -54,7 +54,9 @@ static bool mapped_neighbours(const struct verify *v, const struct model_launch 
         memcpy(&word, params + at, sizeof word);
         const struct model_allocation *a = model_live_find(&v->live, word);
         if (a && a->record->kind == CAP_ALLOC_MAPPED &&
-            (mapped_at(&v->live, a->address + a->bytes) || mapped_at(&v->live, a->address - 1)))
+            ((mapped_at(&v->live, a->address + a->bytes) &&
+              model_mappings_join(v->model, l->seq, a->address + a->bytes)) ||
+             (mapped_at(&v->live, a->address - 1) && model_mappings_join(v->model, l->seq, a->address))))
             return true;
     }
     return false;

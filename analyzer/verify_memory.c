@@ -260,8 +260,8 @@ void verify_memory_survey(const struct model_launch *l, const struct model_live 
     *reached = 0;
     *with_contents = 0;
     for (uint32_t at = 0; params && at + 8u <= l->record->param_bytes; at += 8) {
-        bool freed;
-        *reached += pointed_to(live, params, at, &freed) != NULL;
+        bool freed; /* it has no contents that could be missing */
+        *reached += pointed_to(live, params, at, &freed) && !freed;
     }
     for (size_t i = 0; i < l->snapshot_count; i++)
         *with_contents += live->model->snapshots[l->first_snapshot + i]->when == CAP_BEFORE;

@@ -34,7 +34,7 @@ void verify_memory_free(struct verify_memory *memory);
 bool verify_memory_read_unknown(const struct verify_memory *memory);
 /* Distinct bytes that the run read before it wrote them, and that it wrote. */
 void verify_memory_moved(const struct verify_memory *memory, uint64_t *read, uint64_t *written);
-/* Does the launch reach any allocation at all? Of those, is there one with contents? */
+/* How many live allocations do the launch's arguments reach? How many snapshots tell contents? */
 void verify_memory_survey(const struct model_launch *launch, const struct model_live *live, size_t *reached,
                           size_t *with_contents);
 

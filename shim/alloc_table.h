@@ -19,6 +19,7 @@ struct allocation {
     uint32_t context, stream, module;
     uint32_t head, tail; /* bytes of the redzones */
     bool constant;
+    bool guarded;       /* a mapping of its own, with nothing around it: guard.h */
     uint64_t clean_seq; /* the redzones were intact for all work before this */
 };
 

@@ -35,6 +35,17 @@
     X(cuLaunchKernel)                                                                                                  \
     X(cuMemFree_v2)                                                                                                    \
     X(cuCtxSynchronize)                                                                                                \
+    X(cuMemGetAllocationGranularity)                                                                                   \
+    X(cuMemAddressReserve)                                                                                             \
+    X(cuMemAddressFree)                                                                                                \
+    X(cuMemCreate)                                                                                                     \
+    X(cuMemRelease)                                                                                                    \
+    X(cuMemMap)                                                                                                        \
+    X(cuMemUnmap)                                                                                                      \
+    X(cuMemSetAccess)                                                                                                  \
+    X(cuMemAllocPitch_v2)                                                                                              \
+    X(cuDeviceGetCount)                                                                                                \
+    X(cuDeviceCanAccessPeer)                                                                                           \
     X(cuMemHostRegister_v2)                                                                                            \
     X(cuMemHostGetDevicePointer_v2)                                                                                    \
     X(cuMemGetAddressRange_v2)                                                                                         \

@@ -34,7 +34,7 @@ static struct {
 
 struct options options;
 
-static bool parse_number(const char *text, bool suffixes, uint64_t *out)
+bool options_number(const char *text, bool suffixes, uint64_t *out)
 {
     char *end;
     if (!isdigit((unsigned char)*text))
@@ -145,7 +145,7 @@ static bool parse_snapshots(const char *text)
     else if (strcmp(text, "all") == 0)
         options.snapshots_first = UINT64_MAX;
     else
-        return strncmp(text, "first=", 6) == 0 && parse_number(text + 6, false, &options.snapshots_first);
+        return strncmp(text, "first=", 6) == 0 && options_number(text + 6, false, &options.snapshots_first);
     return true;
 }
 
@@ -173,9 +173,11 @@ static bool apply(enum option_id id, const char *text)
     case OPTION_CHECK:
         return parse_check(text);
     case OPTION_CHECK_BATCH:
-        return parse_number(text, false, &options.check_batch) && options.check_batch > 0;
+        return options_number(text, false, &options.check_batch) && options.check_batch > 0;
     case OPTION_QUARANTINE:
-        return parse_number(text, true, &options.quarantine);
+        return options_number(text, true, &options.quarantine);
+    case OPTION_GUARD:
+        return guard_choice_parse(text, &options.guard);
     case OPTION_POISON:
         return parse_switch(text, &options.poison);
     case OPTION_HEALTH:
@@ -185,7 +187,7 @@ static bool apply(enum option_id id, const char *text)
     case OPTION_SNAPSHOTS:
         return parse_snapshots(text);
     case OPTION_SNAPSHOT_BUDGET:
-        return parse_number(text, true, &options.snapshot_budget);
+        return options_number(text, true, &options.snapshot_budget);
     case OPTION_GRAPHS:
         return parse_graphs(text);
     case OPTION_STACKS:
@@ -198,9 +200,9 @@ static bool apply(enum option_id id, const char *text)
         options.kernel_filter = regcomp(&options.kernel, text, REG_EXTENDED | REG_NOSUB) == 0;
         return options.kernel_filter;
     case OPTION_LAUNCH_SKIP:
-        return parse_number(text, false, &options.launch_skip);
+        return options_number(text, false, &options.launch_skip);
     case OPTION_LAUNCH_COUNT:
-        return parse_number(text, false, &options.launch_count);
+        return options_number(text, false, &options.launch_count);
     case OPTION_COUNT:
         break;
     }
@@ -215,10 +217,10 @@ static void set_value(enum option_id id, const char *text)
 /* What the preset means for the options that leave it open. */
 static void apply_preset(void)
 {
-    static const char *const by_preset[3][6] = {
-        [PRESET_WATCH] = {"tail", "sync", "none", "256M", "0", "off"},
-        [PRESET_CHECK] = {"tail", "batch", "first=2", "256M", "0", "off"},
-        [PRESET_DEEP] = {"both", "launch", "all", "8G", "1G", "on"},
+    static const char *const by_preset[3][7] = {
+        [PRESET_WATCH] = {"tail", "sync", "none", "256M", "0", "off", "sample=1/1000,budget=64M,careful"},
+        [PRESET_CHECK] = {"tail", "batch", "first=2", "256M", "0", "off", "off"},
+        [PRESET_DEEP] = {"both", "launch", "all", "8G", "1G", "on", "off"},
     };
     const char *const *values = by_preset[options.preset];
     set_value(OPTION_SENTINELS, values[0]);
@@ -227,6 +229,7 @@ static void apply_preset(void)
     set_value(OPTION_SNAPSHOT_BUDGET, values[3]);
     set_value(OPTION_QUARANTINE, values[4]);
     set_value(OPTION_POISON, values[5]);
+    set_value(OPTION_GUARD, values[6]);
     set_value(OPTION_HEALTH, "sample"); /* of which launches says the preset: see scan.c */
 }
 

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "shim/guard_choice.h"
+
 enum preset { PRESET_WATCH, PRESET_CHECK, PRESET_DEEP };
 enum sentinels { SENTINELS_OFF, SENTINELS_TAIL, SENTINELS_BOTH };
 enum health { HEALTH_OFF, HEALTH_SAMPLE, HEALTH_FULL };
@@ -21,6 +23,7 @@ struct options {
     uint64_t check_batch;
     uint64_t quarantine; /* bytes, 0: off */
     bool poison;
+    struct guard_choice guard;
     enum health health;
     uint32_t health_threshold; /* bits of a positive fp32 number */
     uint64_t snapshots_first;  /* launches of each kernel and shape; UINT64_MAX: all */
@@ -37,5 +40,8 @@ extern struct options options;
 void options_read(void);
 /* Writes one CAP_OPTION per row, and a note for every value that was not understood. */
 void options_record(void);
+
+/* A decimal number; with `suffixes` k, M, G may follow. */
+bool options_number(const char *text, bool suffixes, uint64_t *out);
 
 #endif

@@ -8,12 +8,14 @@
 #include "shim/capture_write.h"
 #include "shim/damage.h"
 #include "shim/driver.h"
+#include "shim/host_redzone.h"
 #include "shim/options.h"
 #include "shim/sentinel_slots.h"
 #include "shim/shim.h"
 
 enum {
-    HEAD_BYTES = 512, /* keeps the alignment that textures of linear memory need, and allocations have */
+    HOST_HEAD_BYTES = 4096, /* page-locked memory begins at a page */
+    HEAD_BYTES = 512,       /* keeps the alignment that textures of linear memory need, and allocations have */
     TAIL_MIN = 256,
     TAIL_MAX = 8192,
     TAIL_SHARE = 32, /* one byte of redzone for so many of the allocation */
@@ -40,7 +42,7 @@ struct sentinel_plan sentinel_plan(uint32_t kind, uint64_t bytes)
     /* To the next multiple of 256 behind the program's last byte: no slack that nobody looks at. */
     plan.tail = (uint32_t)(((bytes + tail + 255) & ~UINT64_C(255)) - bytes);
     if (options.sentinels == SENTINELS_BOTH && kind != CAP_ALLOC_PITCHED)
-        plan.head = HEAD_BYTES;
+        plan.head = kind == CAP_ALLOC_HOST ? HOST_HEAD_BYTES : HEAD_BYTES;
     return plan;
 }
 
@@ -349,10 +351,13 @@ bool sentinel_at_exit(struct deadline deadline)
     struct device_work *work = device_work(context);
     if (!work)
         return true;
+    bool looked = true;
     if (work->check) {
         look_everywhere(context);
-        return wait_for_looks(context, deadline);
+        looked = wait_for_looks(context, deadline);
+    } else {
+        damage_look_by_copy(work);
     }
-    damage_look_by_copy(work);
-    return true;
+    host_redzone_look_at_all();
+    return looked;
 }

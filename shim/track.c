@@ -14,6 +14,7 @@
 #include "shim/driver.h"
 #include "shim/health.h"
 #include "shim/intern.h"
+#include "shim/guard.h"
 #include "shim/quarantine.h"
 #include "shim/thread.h"
 
@@ -172,6 +173,7 @@ void track_context_gone(CUcontext handle)
     forget_cached();
     health_after_teardown(context);
     quarantine_drop_context(context);
+    guard_drop_context(context);
     alloc_table_drop(context->id, 0);
     write_context(context, true);
 }

@@ -4,11 +4,14 @@
 #include "shim/alloc_table.h"
 #include "shim/call.h"
 #include "shim/driver.h"
+#include "shim/guard.h"
 #include "shim/health.h"
 #include "shim/intern.h"
+#include "shim/options.h"
 #include "shim/poison.h"
 #include "shim/quarantine.h"
 #include "shim/record.h"
+#include "shim/reserve.h"
 #include "shim/sentinel.h"
 #include "shim/track.h"
 
@@ -21,9 +24,10 @@ static bool padded(struct sentinel_plan plan, size_t bytes, size_t *total)
     return true;
 }
 
-static struct allocation describe(uint32_t kind, CUdeviceptr base, size_t bytes, struct sentinel_plan plan)
+/* `id`: 0 when it has none yet. */
+static struct allocation describe(uint32_t kind, CUdeviceptr base, size_t bytes, struct sentinel_plan plan, uint32_t id)
 {
-    struct allocation a = {.kind = kind, .base = base, .bytes = bytes, .id = intern_new_id(INTERN_ALLOC)};
+    struct allocation a = {.kind = kind, .base = base, .bytes = bytes, .id = id ? id : intern_new_id(INTERN_ALLOC)};
     a.address = base + plan.head;
     a.head = plan.head;
     a.tail = plan.tail;
@@ -37,6 +41,41 @@ static void settle(const struct call *call, struct allocation *a)
         a->head = a->tail = 0;
     poison_fill(a);
     record_allocation(call, a, 0);
+    guard_record(call, a);
+}
+
+/* The allocation with guard pages, when it is to have them: *a is then complete but for its record. */
+static bool guarded(struct call *call, uint32_t kind, uint64_t bytes, struct allocation *a)
+{
+    if (!options.guard.on)
+        return false;
+    *a = (struct allocation){.kind = kind, .id = intern_new_id(INTERN_ALLOC)};
+    if (!guard_chosen(call, bytes, a->id))
+        return false;
+    call_begin(call);
+    bool made = guard_make(bytes, a);
+    call_end(call);
+    return made;
+}
+
+/* The pitch is the driver's choice: asked with a single row. */
+static bool guarded_pitch(struct call *call, size_t width, size_t height, unsigned element, size_t *pitch,
+                          struct allocation *a)
+{
+    CUdeviceptr row;
+    if (!options.guard.on || !driver.cuMemAllocPitch_v2 || !driver.cuMemFree_v2)
+        return false;
+    *a = (struct allocation){.kind = CAP_ALLOC_PITCHED, .id = intern_new_id(INTERN_ALLOC)};
+    if (!guard_chosen(call, (uint64_t)width * height, a->id) ||
+        driver.cuMemAllocPitch_v2(&row, pitch, width, 1, element) != CUDA_SUCCESS)
+        return false;
+    driver.cuMemFree_v2(row);
+    if (height > SIZE_MAX / 2 / *pitch)
+        return false;
+    call_begin(call);
+    bool made = guard_make((uint64_t)*pitch * height, a);
+    call_end(call);
+    return made;
 }
 
 CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
@@ -45,6 +84,12 @@ CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
     if (!call_enter(&call, HOOK_cuMemAlloc_v2))
         return PASS(cuMemAlloc_v2, HOOK_cuMemAlloc_v2)(dptr, bytesize);
     health_context();
+    struct allocation a = {0};
+    if (dptr && bytesize && guarded(&call, CAP_ALLOC_DEVICE, bytesize, &a)) {
+        settle(&call, &a);
+        *dptr = a.address;
+        return call_leave(&call, CUDA_SUCCESS);
+    }
     struct sentinel_plan plan = {0, 0}, wanted = dptr && bytesize ? sentinel_plan(CAP_ALLOC_DEVICE, bytesize) : plan;
     size_t total = bytesize;
     if (padded(wanted, bytesize, &total))
@@ -59,7 +104,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
     }
     call_end(&call);
     if (result == CUDA_SUCCESS && dptr) {
-        struct allocation a = describe(CAP_ALLOC_DEVICE, *dptr, bytesize, plan);
+        a = describe(CAP_ALLOC_DEVICE, *dptr, bytesize, plan, a.id);
         settle(&call, &a);
         *dptr = a.address;
     }
@@ -74,6 +119,12 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInByt
         return PASS(cuMemAllocPitch_v2, HOOK_cuMemAllocPitch_v2)(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
     health_context();
     bool sane = dptr && pPitch && WidthInBytes && Height && Height < SIZE_MAX / 2 / WidthInBytes;
+    struct allocation a = {0};
+    if (sane && guarded_pitch(&call, WidthInBytes, Height, ElementSizeBytes, pPitch, &a)) {
+        settle(&call, &a);
+        *dptr = a.address;
+        return call_leave(&call, CUDA_SUCCESS);
+    }
     struct sentinel_plan plan = {0, 0};
     size_t rows = Height;
     if (sane) {
@@ -92,7 +143,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInByt
     }
     call_end(&call);
     if (result == CUDA_SUCCESS && dptr && pPitch) {
-        struct allocation a = describe(CAP_ALLOC_PITCHED, *dptr, *pPitch * Height, plan);
+        a = describe(CAP_ALLOC_PITCHED, *dptr, *pPitch * Height, plan, a.id);
         settle(&call, &a);
     }
     return call_leave(&call, result);
@@ -116,7 +167,7 @@ CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flag
     }
     call_end(&call);
     if (result == CUDA_SUCCESS && dptr) {
-        struct allocation a = describe(CAP_ALLOC_MANAGED, *dptr, bytesize, plan);
+        struct allocation a = describe(CAP_ALLOC_MANAGED, *dptr, bytesize, plan, 0);
         settle(&call, &a);
         *dptr = a.address;
     }
@@ -142,7 +193,9 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
     struct cap_free *record = record_free(&call, known ? &a : NULL, dptr, 0);
     CUresult result = CUDA_ERROR_INVALID_VALUE; /* what a second free gets */
     call_begin(&call);
-    if (known ? !quarantine_take(&a, &result) : !quarantine_holds(dptr))
+    if (known && a.guarded)
+        guard_free(&a, &result);
+    else if (known ? !quarantine_take(&a, &result) : !quarantine_holds(dptr))
         result = REAL(cuMemFree_v2, HOOK_cuMemFree_v2)(base);
     call_end(&call);
     if (record)
@@ -179,7 +232,7 @@ static CUresult alloc_async(enum hook hook, CUdeviceptr *dptr, size_t bytes, CUm
     call_end(&call);
     if (result == CUDA_SUCCESS && dptr) {
         stream = stream ? stream : track_stream(handle, hook_kind(hook) == HOOK_PER_THREAD, true);
-        struct allocation a = describe(kind, *dptr, bytes, plan);
+        struct allocation a = describe(kind, *dptr, bytes, plan, 0);
         a.stream = stream ? stream->id : 0;
         if ((a.head || a.tail) && !sentinel_fill_on(&a, stream))
             a.head = a.tail = 0;
@@ -254,8 +307,11 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
     struct call call;
     if (!call_enter(&call, HOOK_cuMemMap))
         return PASS(cuMemMap, HOOK_cuMemMap)(ptr, size, offset, handle, flags);
+    CUresult result = CUDA_ERROR_INVALID_VALUE; /* where the driver would find nothing reserved */
+    bool outside = reserve_pads(ptr, size);
     call_begin(&call);
-    CUresult result = REAL(cuMemMap, HOOK_cuMemMap)(ptr, size, offset, handle, flags);
+    if (!outside)
+        result = REAL(cuMemMap, HOOK_cuMemMap)(ptr, size, offset, handle, flags);
     call_end(&call);
     if (result == CUDA_SUCCESS) {
         struct allocation a = {.kind = CAP_ALLOC_MAPPED, .address = ptr, .base = ptr, .bytes = size};

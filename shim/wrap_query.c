@@ -3,7 +3,9 @@
 
 #include "shim/alloc_table.h"
 #include "shim/call.h"
+#include "shim/guard.h"
 #include "shim/quarantine.h"
+#include "shim/reserve.h"
 
 CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 {
@@ -17,7 +19,7 @@ CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
         uint32_t count;
         uint64_t bytes, redzones;
         alloc_table_totals(&count, &bytes, &redzones);
-        uint64_t ours = redzones + quarantine_bytes();
+        uint64_t ours = redzones + quarantine_bytes() + guard_slack_bytes();
         *free = *free + ours < *total ? *free + ours : *total;
     }
     return call_leave_quiet(&call, result);
@@ -28,7 +30,7 @@ static bool visible_range(CUdeviceptr address, CUdeviceptr *start, size_t *bytes
 {
     struct allocation a;
     if (!alloc_table_cover(address, &a) || a.kind == CAP_ALLOC_VARIABLE || a.kind == CAP_ALLOC_MAPPED ||
-        a.kind == CAP_ALLOC_IMPORTED || a.kind == CAP_ALLOC_HOST || a.kind == CAP_ALLOC_REGISTERED)
+        a.kind == CAP_ALLOC_IMPORTED || a.kind == CAP_ALLOC_REGISTERED)
         return false; /* never had one */
     *start = a.address;
     *bytes = a.bytes;
@@ -50,14 +52,23 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr 
             *pbase = start;
         if (psize)
             *psize = bytes;
+    } else if (result == CUDA_SUCCESS && pbase && psize) {
+        uint64_t from = *pbase;
+        reserve_clamp(dptr, &from, psize);
+        *pbase = from;
     }
     return call_leave_quiet(&call, result);
 }
 
 static void correct(CUpointer_attribute attribute, void *data, CUdeviceptr address)
 {
+    struct allocation a;
     CUdeviceptr start;
     size_t bytes;
+    if (attribute == CU_POINTER_ATTRIBUTE_CONTEXT && data && alloc_table_find(address, &a) && guard_context(&a))
+        *(CUcontext *)data = guard_context(&a);
+    if (attribute == CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE)
+        guard_stop_sharing();
     if (!data || (attribute != CU_POINTER_ATTRIBUTE_RANGE_START_ADDR && attribute != CU_POINTER_ATTRIBUTE_RANGE_SIZE) ||
         !visible_range(address, &start, &bytes))
         return;

@@ -58,6 +58,5 @@ BATCH_V2(cuMemcpyBatchAsync_v2_ptsz)
 BOXES_V2(cuMemcpy3DBatchAsync_v2)
 BOXES_V2(cuMemcpy3DBatchAsync_v2_ptsz)
 
-/* Exports. */
-UNSEEN(cuIpcGetMemHandle, (CUipcMemHandle * pHandle, CUdeviceptr dptr), (pHandle, dptr))
+/* Exports; cuIpcGetMemHandle is in wrap_share.c. */
 UNSEEN(cuMemPoolExportPointer, (CUmemPoolPtrExportData * shareData_out, CUdeviceptr ptr), (shareData_out, ptr))

@@ -112,6 +112,10 @@ enum cap_type {
     CAP_REGION = 66,
     CAP_MARK = 67,
     CAP_VALUE = 68,
+    CAP_GUARD = 41,
+    CAP_RESERVE = 42,
+    CAP_BAD_FREE = 43,
+    CAP_HELD_DAMAGE = 44,
 };
 
 struct cap_head {
@@ -592,6 +596,53 @@ struct cap_graph_launch {     /* snapshots, times and errors belong to it as to 
     uint32_t graph, version;
 };
 _Static_assert(sizeof(struct cap_graph_launch) == 56, "cap_graph_launch");
+/* An allocation (its CAP_ALLOC comes first) is a mapping of its own: around [mapped, mapped + mapped_bytes) nothing is
+ * mapped up to the ends of [range, range + range_bytes), and an access there faults. After the free all of the range is
+ * unmapped, for as long as the process needs no room. */
+struct cap_guard {
+    struct cap_head head;
+    uint32_t allocation, under; /* under: its start lies at the start of the mapping, else its end at the end */
+    uint64_t range, range_bytes;
+    uint64_t mapped, mapped_bytes;
+    uint64_t seed; /* of the random choice in this run */
+};
+_Static_assert(sizeof(struct cap_guard) == 72, "cap_guard");
+
+/* The program reserved an address range for its mappings, or gave it back. */
+struct cap_reserve {
+    struct cap_head head;
+    uint64_t address, bytes; /* as the program sees it */
+    uint64_t side;           /* bytes before and behind that are reserved, too, and never mapped */
+    uint32_t asked;          /* 1: at an address of the program's choice, perhaps as a continuation of another range */
+    uint32_t freed;          /* 1: given back */
+};
+_Static_assert(sizeof(struct cap_reserve) == 56, "cap_reserve");
+
+/* What the address of a failed CAP_FREE without an allocation is. */
+enum cap_bad_free_kind {
+    CAP_BAD_FREE_NOWHERE,    /* nothing we know of */
+    CAP_BAD_FREE_INSIDE,     /* inside a live allocation, at `offset` */
+    CAP_BAD_FREE_AGAIN,      /* where `allocation` began, which was freed before */
+    CAP_BAD_FREE_HOST,       /* plain memory of the host */
+    CAP_BAD_FREE_OTHER_KIND, /* a live allocation that another function frees */
+};
+struct cap_bad_free {
+    struct cap_head head;
+    uint64_t free; /* seq of the CAP_FREE */
+    int64_t offset;
+    uint32_t kind, allocation; /* allocation: 0 none */
+};
+_Static_assert(sizeof(struct cap_bad_free) == 48, "cap_bad_free");
+
+/* Freed memory that was held back (OPSDEBUG_QUARANTINE) no longer holds the pattern it was filled with. */
+struct cap_held_damage {
+    struct cap_head head;
+    uint32_t allocation, reserved;
+    uint64_t offset, length;      /* from the first to the last damaged byte among those looked at */
+    uint64_t clean_seq, seen_seq; /* as of CAP_DAMAGE; clean_seq is the free's at the earliest */
+    uint8_t found[32];            /* the first min(length, 32) bytes from `offset` */
+};
+_Static_assert(sizeof(struct cap_held_damage) == 96, "cap_held_damage");
 
 struct cap_end { /* the process ends in an orderly way */
     struct cap_head head;

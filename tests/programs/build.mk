@@ -81,3 +81,4 @@ $(B)/programs/plain: $(B)/programs/obj/plain/plain.o
 -include tests/programs/blas/build.mk
 -include tests/programs/profile/build.mk
 -include tests/programs/nvtx/build.mk
+-include tests/programs/detect/build.mk

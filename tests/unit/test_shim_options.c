@@ -38,12 +38,19 @@ void shim_note(int kind, const char *format, ...)
     va_end(arguments);
 }
 
+enum {
+    ROWS = 0
+#define OPTION(name, type, initial, help) +1
+#include "shim/options.def"
+#undef OPTION
+};
+
 static int clear(void **state)
 {
-    static const char *const names[] = {"OUT",          "PRESET",    "SENTINELS",       "CHECK",
-                                        "CHECK_BATCH",  "SNAPSHOTS", "SNAPSHOT_BUDGET", "QUARANTINE",
-                                        "STACKS",       "TIMES",     "KERNEL",          "LAUNCH_SKIP",
-                                        "LAUNCH_COUNT", "POISON",    "HEALTH",          "HEALTH_THRESHOLD"};
+    static const char *const names[] = {
+        "OUT",        "PRESET",           "SENTINELS", "CHECK",  "CHECK_BATCH", "SNAPSHOTS",    "SNAPSHOT_BUDGET",
+        "QUARANTINE", "STACKS",           "TIMES",     "KERNEL", "LAUNCH_SKIP", "LAUNCH_COUNT", "POISON",
+        "HEALTH",     "HEALTH_THRESHOLD", "GUARD"};
     char variable[64];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         snprintf(variable, sizeof variable, "OPSDEBUG_%s", names[i]);
@@ -64,12 +71,12 @@ static void test_options_defaults(void **state)
     assert_int_equal(options.snapshots_first, 2);
     assert_int_equal(options.snapshot_budget, 256 << 20);
     assert_int_equal(options.launch_count, UINT64_MAX);
-    assert_true(options.stacks && options.times && !options.kernel_filter && !options.poison);
+    assert_true(options.stacks && options.times && !options.kernel_filter && !options.poison && !options.guard.on);
     assert_int_equal(options.health, HEALTH_SAMPLE);
     assert_string_equal(options.out, "");
     options_record();
-    assert_int_equal(options_written, 17);
     assert_int_equal(options.graphs, GRAPHS_WHOLE);
+    assert_int_equal(options_written, ROWS);
     assert_string_equal(last_note, "");
 }
 
@@ -91,6 +98,13 @@ static void test_options_preset_and_override(void **state)
     options_read();
     assert_int_equal(options.snapshots_first, 0);
     assert_int_equal(options.check, CHECK_SYNC);
+    assert_true(options.guard.on && options.guard.careful && options.guard.sample == 1000);
+    setenv("OPSDEBUG_GUARD", "all,side=under", 1);
+    options_read();
+    assert_true(options.guard.on && options.guard.under && !options.guard.careful);
+    setenv("OPSDEBUG_GUARD", "everything", 1);
+    options_read();
+    assert_true(options.guard.careful); /* what the preset says */
 }
 
 static void test_options_bad_values_keep_the_default(void **state)

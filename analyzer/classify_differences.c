@@ -1,6 +1,7 @@
 /* classify_differences.c - where the device left other bytes than the kernel's PTX does. Only what verify was sure of
  * gets here. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "analyzer/finding.h"
@@ -45,6 +46,25 @@ static void describe(const struct judgement_difference *d, struct finding *f)
                          d->scales);
 }
 
+/* Whose outputs other nodes have overwritten since: what they stored is not seen. */
+static void add_candidates(const struct model *m, const struct model_launch *l, const struct judgement_difference *d,
+                           struct finding *f)
+{
+    char text[600];
+    size_t used = 0;
+    if (!d->candidate_count)
+        return;
+    for (uint32_t i = 0; i < d->candidate_count && used + 80 < sizeof text; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%snode %u (%.40s)", i ? ", " : "", d->candidates[i],
+                                 model_launch_kernel(m, l, d->candidates[i])->name);
+    finding_evidence(f, "candidates",
+                     "stored last by node %u; it may have computed from wrong values of %s, whose outputs "
+                     "are overwritten when the graph has ended",
+                     d->node, text);
+    f->node = 0;
+    f->confidence = 0.6;
+}
+
 void classify_differences(const struct model *m, const struct judgements *js, struct findings *out)
 {
     for (size_t i = 0; i < js->count; i++) {
@@ -67,6 +87,7 @@ void classify_differences(const struct model *m, const struct judgements *js, st
             f->allocation = d->allocation;
             f->offset = (int64_t)d->offset;
             describe(d, f);
+            add_candidates(m, l, d, f);
             finding_next(f, "ops-debug show %s %zu", m->capture->shell_path, l->number);
         }
     }

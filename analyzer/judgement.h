@@ -73,6 +73,7 @@ enum judgement_difference_kind {
 #undef X
         JUDGEMENT_DIFFERENCE_KINDS
 };
+enum { JUDGEMENT_CANDIDATES = 8 };
 struct judgement_difference {
     enum judgement_difference_kind kind;
     uint32_t allocation;
@@ -80,7 +81,9 @@ struct judgement_difference {
     uint64_t offset;           /* of the first one */
     uint32_t device, expected; /* its bits */
     uint32_t node;             /* of a graph's launch: the one that stored the first of them last; 0: none did */
-    double scales;             /* how many scales of its envelope the worst one is off; 0: bits were compared */
+    /* Nodes whose own outputs are gone when the graph has ended: it may have been one of these, too. */
+    uint32_t candidates[JUDGEMENT_CANDIDATES], candidate_count;
+    double scales; /* how many scales of its envelope the worst one is off; 0: bits were compared */
     size_t finding;
 };
 

@@ -102,6 +102,9 @@ static cJSON *difference_json(const struct judgement_difference *d)
         add_real(json, "scales", d->scales);
     if (d->node)
         cJSON_AddNumberToObject(json, "node", d->node);
+    cJSON *candidates = d->candidate_count ? cJSON_AddArrayToObject(json, "candidates") : NULL;
+    for (uint32_t i = 0; i < d->candidate_count && i < JUDGEMENT_CANDIDATES; i++)
+        cJSON_AddItemToArray(candidates, cJSON_CreateNumber(d->candidates[i]));
     return json;
 }
 
@@ -367,6 +370,12 @@ static bool read_difference(const cJSON *from, struct judgement_difference *d)
         .scales = real(from, "scales"),
         .node = number32(from, "node"),
     };
+    const cJSON *item;
+    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(from, "candidates"))
+    {
+        if (d->candidate_count < JUDGEMENT_CANDIDATES && cJSON_IsNumber(item) && item->valuedouble >= 0)
+            d->candidates[d->candidate_count++] = (uint32_t)item->valuedouble;
+    }
     return known;
 }
 

@@ -101,9 +101,6 @@ void verify_numbers(struct verify *v, const struct model_launch *launch, const s
  */
 void verify_outputs(struct verify *v, const struct model_launch *launch, const struct reference_module *module,
                     struct reference_launch *run, struct verify_memory *memory, struct judgement *j);
-/* The same for what the nodes of a graph left together; `traits` are those of all its kernels. */
-void verify_outputs_of_graph(struct verify *v, const struct model_launch *launch, struct verify_memory *memory,
-                             unsigned traits, struct judgement *j);
 /* Fills in what a launch, its module and its memory say. */
 void verify_fill_launch(const struct verify *v, const struct model_launch *launch,
                         const struct reference_module *module, const struct verify_memory *memory,

@@ -29,4 +29,13 @@ bool verify_envelope(struct verify *v, const struct model_launch *launch, const 
                      struct envelope *out);
 void envelope_free(struct envelope *envelope);
 
+/* For whoever compares by itself. Removes the words that the launch did not store to and another stream may have. */
+void verify_outputs_drop_concurrent(const struct verify *v, const struct model_launch *launch,
+                                    const struct verify_memory *memory, struct comparison *words);
+/* What is certain becomes differences of *j, one per region; returns how many words that is. `envelope`: NULL, or what
+ * is said of each word. */
+uint64_t verify_outputs_take(const struct verify *v, const struct model_launch *launch,
+                             const struct verify_memory *memory, unsigned traits, const struct envelope *envelope,
+                             const struct comparison *words, struct judgement *j);
+
 #endif

@@ -33,7 +33,7 @@ static bool not_because(const struct graph_run *r, uint32_t index, struct judgem
     return verify_not(j, reason, text);
 }
 
-static bool step_make(const struct graph_run *r, uint32_t index, struct graph_step *out)
+bool graph_step_make(const struct graph_run *r, uint32_t index, struct graph_step *out)
 {
     const struct cap_graph_node *n = r->nodes.items[index];
     const void *body = model_node_body(n);
@@ -61,6 +61,11 @@ static bool step_make(const struct graph_run *r, uint32_t index, struct graph_st
     out->launch.graph = NULL;
     out->launch.contents = &r->contents;
     return true;
+}
+
+void graph_step_free(struct graph_step *step)
+{
+    free((void *)step->launch.record);
 }
 
 /* Moves what was found at a node to the launch's judgement. */
@@ -141,7 +146,7 @@ static bool run_kernel(struct graph_run *r, uint32_t index, struct judgement *j)
     struct judgement own = {.launch = j->launch};
     struct verify_memory memory = {0};
     bool ran = false;
-    if (!step_make(r, index, &step))
+    if (!graph_step_make(r, index, &step))
         return verify_not(j, "no-memory", NULL);
     bool ok = step.launch.kernel && step.launch.config;
     if (ok) {
@@ -162,7 +167,7 @@ static bool run_kernel(struct graph_run *r, uint32_t index, struct judgement *j)
     }
     judgement_clear(&own);
     verify_memory_free(&memory);
-    free((void *)step.launch.record);
+    graph_step_free(&step);
     return ok;
 }
 
@@ -258,18 +263,12 @@ static void run_memory(struct graph_run *r, uint32_t index)
         graph_contents_forget(b, 0, a->bytes);
 }
 
-static bool run_node(struct graph_run *r, uint32_t index, struct judgement *j)
+bool graph_run_plain(struct graph_run *r, uint32_t index, struct judgement *j)
 {
-    const struct cap_graph_node *n = r->nodes.items[index];
-    if (n->flags & CAP_NODE_DISABLED)
-        return true;
-    if (n->flags & CAP_NODE_UNKNOWN)
-        return not_because(r, index, j, "args-unknown", "its parameters could not be asked for");
-    switch ((enum cap_graph_node_kind)n->kind) {
+    switch ((enum cap_graph_node_kind)r->nodes.items[index]->kind) {
     case CAP_NODE_EMPTY:
+    case CAP_NODE_EVENT_RECORD:
         return true;
-    case CAP_NODE_KERNEL:
-        return run_kernel(r, index, j);
     case CAP_NODE_COPY:
         return run_copy(r, index, j);
     case CAP_NODE_SET:
@@ -281,13 +280,21 @@ static bool run_node(struct graph_run *r, uint32_t index, struct judgement *j)
     case CAP_NODE_FREE:
         run_memory(r, index);
         return true;
-    case CAP_NODE_EVENT_RECORD:
-        return true;
     case CAP_NODE_EVENT_WAIT:
         return not_because(r, index, j, "unsupported", "it waits for work outside of the graph");
     default:
         return not_because(r, index, j, "unsupported", "nodes of this kind are not followed");
     }
+}
+
+static bool run_node(struct graph_run *r, uint32_t index, struct judgement *j)
+{
+    const struct cap_graph_node *n = r->nodes.items[index];
+    if (n->flags & CAP_NODE_DISABLED)
+        return true;
+    if (n->flags & CAP_NODE_UNKNOWN)
+        return not_because(r, index, j, "args-unknown", "its parameters could not be asked for");
+    return n->kind == CAP_NODE_KERNEL ? run_kernel(r, index, j) : graph_run_plain(r, index, j);
 }
 
 /* ---- the launch ---- */
@@ -308,29 +315,6 @@ static bool can_run(struct verify *v, const struct model_launch *l, const struct
         return verify_not(j, l->record->flags & CAP_LAUNCH_BUDGET ? "budget" : "no-inputs",
                           "no snapshots before the launch");
     return true;
-}
-
-/* The nodes that stored the words that differ. */
-static void name_writers(const struct graph_run *r, struct judgement *j)
-{
-    for (size_t i = 0; i < j->difference_count; i++) {
-        struct judgement_difference *d = &j->differences[i];
-        const struct graph_buffer *b = graph_contents_find(&r->contents, d->allocation);
-        d->node = b && b->writer ? b->writer[d->offset / 4] : 0;
-    }
-}
-
-static void compare(struct graph_run *r, struct judgement *j)
-{
-    struct verify_memory memory;
-    if (!graph_contents_as_memory(&r->contents, &memory)) {
-        verify_not(j, "no-memory", NULL);
-        return;
-    }
-    verify_outputs_of_graph(r->verify, r->launch, &memory, r->traits, j);
-    name_writers(r, j);
-    free(memory.regions);
-    free(memory.info);
 }
 
 static bool has_harm(const struct judgement *j)
@@ -360,7 +344,7 @@ static void finish(struct graph_run *r, struct judgement *j)
         j->numbers_reason = strdup("no-floats");
     j->numbers_checked = !j->numbers_reason;
     if (!has_harm(j))
-        compare(r, j);
+        verify_graph_outputs(r, j);
 }
 
 void verify_judge_graph(struct verify *v, const struct model_launch *l, struct judgement *j)

@@ -7,6 +7,7 @@
 #include "analyzer/graph_contents.h"
 #include "analyzer/model_graph.h"
 #include "analyzer/verify.h"
+#include "analyzer/verify_compare.h"
 
 /* A node as a launch of its own, so that everything that judges launches can judge it. */
 struct graph_step {
@@ -43,7 +44,22 @@ void verify_judge_graph(struct verify *v, const struct model_launch *launch, str
 /* What a launch of a graph that is not run again may have written counts as written. */
 void verify_assume_graph(struct verify *v, const struct model_launch *launch);
 
+bool graph_step_make(const struct graph_run *run, uint32_t index, struct graph_step *out); /* false: no memory */
+void graph_step_free(struct graph_step *step);
+/* A copy, set, memory or host node, on the bytes of run->contents. False: *j says why not. */
+bool graph_run_plain(struct graph_run *run, uint32_t index, struct judgement *j);
+
+/* Compares what all nodes left with the snapshots after the launch (verify_graph_outputs.c). */
+void verify_graph_outputs(struct graph_run *run, struct judgement *j);
+
 /* ---- the order of branches ---- */
+
+struct graph_ancestors {
+    uint8_t *bits; /* owned; of each node a row: the nodes that end before it starts */
+    size_t row;
+};
+bool graph_ancestors_make(const struct model_nodes *nodes, struct graph_ancestors *out); /* false: too many */
+bool graph_ordered(const struct graph_ancestors *ancestors, uint32_t earlier, uint32_t later);
 
 bool graph_has_branches(const struct model_nodes *nodes);
 /* After node `index` has run, `memory` is as it left it and run->contents as it found it. */

@@ -14,13 +14,7 @@ enum { NODES_LIMIT = 1 << 14, RACES_TOLD = 16 };
 
 /* ---- who comes after whom ---- */
 
-/* ancestors[i] is a bitmap of the nodes that end before node i starts. */
-struct ancestors {
-    uint8_t *bits;
-    size_t row;
-};
-
-static bool ancestors_make(const struct model_nodes *nodes, struct ancestors *out)
+bool graph_ancestors_make(const struct model_nodes *nodes, struct graph_ancestors *out)
 {
     out->row = (nodes->count + 7) / 8;
     out->bits = nodes->count <= NODES_LIMIT ? calloc(nodes->count + 1, out->row + 1) : NULL;
@@ -37,7 +31,7 @@ static bool ancestors_make(const struct model_nodes *nodes, struct ancestors *ou
     return out->bits != NULL;
 }
 
-static bool ordered(const struct ancestors *a, uint32_t earlier, uint32_t later)
+bool graph_ordered(const struct graph_ancestors *a, uint32_t earlier, uint32_t later)
 {
     return bit_get(a->bits + later * a->row, earlier);
 }
@@ -50,13 +44,13 @@ static bool acts(const struct cap_graph_node *n)
 
 bool graph_has_branches(const struct model_nodes *nodes)
 {
-    struct ancestors a;
+    struct graph_ancestors a;
     bool found = false;
-    if (!ancestors_make(nodes, &a))
+    if (!graph_ancestors_make(nodes, &a))
         return false;
     for (uint32_t later = 0, last = UINT32_MAX; !found && later < nodes->count; later++)
         if (acts(nodes->items[later])) {
-            found = last != UINT32_MAX && !ordered(&a, last, later);
+            found = last != UINT32_MAX && !graph_ordered(&a, last, later);
             last = later;
         }
     free(a.bits);
@@ -218,10 +212,10 @@ static void tell(struct judgement *j, const struct graph_touch *x, const struct 
 
 void graph_races(struct graph_run *r, struct judgement *j)
 {
-    struct ancestors a;
+    struct graph_ancestors a;
     const struct graph_touches *t = &r->touches;
     size_t told = 0;
-    if (!r->branches || t->incomplete || r->faulty || !ancestors_make(&r->nodes, &a))
+    if (!r->branches || t->incomplete || r->faulty || !graph_ancestors_make(&r->nodes, &a))
         return;
     for (size_t i = 0; i < t->count; i++)
         for (size_t k = i + 1; k < t->count && told < RACES_TOLD; k++) {
@@ -229,7 +223,7 @@ void graph_races(struct graph_run *r, struct judgement *j)
             const struct model_allocation *at = model_allocation_by_id(r->verify->model, x->allocation);
             uint64_t count, first;
             bool both;
-            if (x->allocation != y->allocation || x->node == y->node || ordered(&a, x->node, y->node))
+            if (x->allocation != y->allocation || x->node == y->node || graph_ordered(&a, x->node, y->node))
                 continue;
             first = shared_bytes(x, y, at->bytes, &count, &both);
             if (first != UINT64_MAX) {

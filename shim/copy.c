@@ -1,6 +1,7 @@
 #include "shim/copy.h"
 
 #include "shim/capture_write.h"
+#include "shim/device_work.h"
 #include "shim/health.h"
 #include "shim/sentinel.h"
 #include "shim/stack.h"
@@ -11,8 +12,19 @@ static bool per_thread(const struct call *call)
     return hook_kind(call->hook) == HOOK_PER_THREAD;
 }
 
+/* Recorded into a graph: it is not made now. The graph's launches tell of it (graph.h). */
+static bool captured(const struct call *call, CUstream stream)
+{
+    if (!device_captures_active())
+        return false;
+    const struct tracked_stream *tracked = track_stream(stream, per_thread(call), false);
+    return tracked && device_stream_captures(tracked);
+}
+
 struct cap_copy *copy_record(const struct call *call, const struct cap_copy *facts, CUstream stream)
 {
+    if (captured(call, stream))
+        return NULL;
     uint32_t stack = stack_here(), stream_id = track_stream_id(stream, per_thread(call));
     struct cap_copy *record = capture_record(CAP_COPY, sizeof *record, call->seq, call->tsc);
     if (!record)
@@ -38,7 +50,7 @@ void copy_before(const struct call *call, CUstream stream, bool asynchronous)
 void copy_done(struct cap_copy *record, const struct call *call, CUresult result, const struct cap_copy *facts,
                CUstream stream)
 {
-    if (result == CUDA_SUCCESS && facts->kind != CAP_COPY_DTOH)
+    if (result == CUDA_SUCCESS && facts->kind != CAP_COPY_DTOH && !captured(call, stream))
         sentinel_after_write(track_stream(stream, per_thread(call), false), call->seq);
     if (record) {
         __atomic_store_n(&record->call_ns, call_real_ns(call), __ATOMIC_RELAXED);

@@ -105,7 +105,7 @@ void graph_node_kernel(struct graph_node *node, const CUDA_KERNEL_NODE_PARAMS *p
     memcpy(node->grid, grid, sizeof grid);
     memcpy(node->block, block, sizeof block);
     node->dynamic_shared_bytes = p->sharedMemBytes;
-    node->function = p->func ? (uint64_t)(uintptr_t)p->func : (uint64_t)(uintptr_t)p->kern;
+    node->function = node->kernel->handle;
     node->config = intern_config(grid, block, p->sharedMemBytes, node->config_flags);
     if (!params_known(node->kernel, p->kernelParams, p->extra)) {
         node->flags |= CAP_NODE_ARGS_UNKNOWN;

@@ -402,6 +402,30 @@ static void ask_attributes(const struct tracked_kernel *kernel, int out[4])
             out[i] = 0;
 }
 
+/* A graph may name a kernel of a library by the function that the driver made of it, which the program never saw. */
+static struct tracked_kernel *kernel_behind(CUfunction function, const char *name)
+{
+    enum { CANDIDATES = 16 };
+    struct tracked_kernel *candidates[CANDIDATES];
+    size_t count = 0;
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < kernels.capacity && count < CANDIDATES; i++) {
+        struct tracked_kernel *kernel = (void *)(uintptr_t)kernels.slots[i].value;
+        if (kernels.slots[i].used && kernel->library && kernel->name && strcmp(kernel->name, name) == 0)
+            candidates[count++] = kernel;
+    }
+    pthread_mutex_unlock(&lock);
+    for (size_t i = 0; i < count && driver.cuKernelGetFunction; i++) {
+        CUfunction its = NULL;
+        if (driver.cuKernelGetFunction(&its, (CUkernel)(uintptr_t)candidates[i]->handle) == CUDA_SUCCESS &&
+            its == function) {
+            track_kernel_alias((uint64_t)(uintptr_t)function, candidates[i]);
+            return candidates[i];
+        }
+    }
+    return NULL;
+}
+
 struct tracked_kernel *track_kernel_launched(uint64_t handle)
 {
     struct tracked_kernel *kernel = track_kernel(handle);
@@ -411,12 +435,14 @@ struct tracked_kernel *track_kernel_launched(uint64_t handle)
         CUmodule module = NULL;
         if (driver.cuFuncGetName && driver.cuFuncGetName(&name, (CUfunction)(uintptr_t)handle) == CUDA_SUCCESS &&
             name) {
-            if (driver.cuFuncGetModule)
+            kernel = kernel_behind((CUfunction)(uintptr_t)handle, name);
+            if (!kernel && driver.cuFuncGetModule)
                 driver.cuFuncGetModule(&module, (CUfunction)(uintptr_t)handle);
         } else if (driver.cuKernelGetName &&
                    driver.cuKernelGetName(&name, (CUkernel)(uintptr_t)handle) == CUDA_SUCCESS && name)
             library = true;
-        kernel = add_kernel(handle, library, track_module((uint64_t)(uintptr_t)module), name ? name : "?");
+        if (!kernel)
+            kernel = add_kernel(handle, library, track_module((uint64_t)(uintptr_t)module), name ? name : "?");
         if (!kernel)
             return NULL;
     }

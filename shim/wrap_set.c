@@ -3,6 +3,7 @@
 
 #include "shim/call.h"
 #include "shim/capture_write.h"
+#include "shim/device_work.h"
 #include "shim/sentinel.h"
 #include "shim/stack.h"
 #include "shim/track.h"
@@ -11,6 +12,7 @@ struct set_call {
     struct call call;
     struct cap_set *record;
     struct tracked_stream *stream;
+    bool captured; /* into a graph: it is not made now */
 };
 
 static bool begin(struct set_call *c, enum hook hook, CUdeviceptr target, size_t pitch, uint32_t value,
@@ -18,9 +20,11 @@ static bool begin(struct set_call *c, enum hook hook, CUdeviceptr target, size_t
 {
     if (!call_enter(&c->call, hook))
         return false;
+    c->record = NULL;
     uint32_t stack = stack_here();
     c->stream = track_stream(stream, hook_kind(hook) == HOOK_PER_THREAD, true);
-    struct cap_set *r = c->record = capture_record(CAP_SET, sizeof *r, c->call.seq, c->call.tsc);
+    c->captured = c->stream && device_stream_captures(c->stream);
+    struct cap_set *r = c->record = c->captured ? NULL : capture_record(CAP_SET, sizeof *r, c->call.seq, c->call.tsc);
     if (r) {
         r->target = target;
         r->width = (uint64_t)width * value_bytes;
@@ -44,7 +48,7 @@ static CUresult finish(struct set_call *c, CUresult result)
         __atomic_store_n(&c->record->call_ns, call_real_ns(&c->call), __ATOMIC_RELAXED);
         __atomic_store_n(&c->record->result, (int32_t)result, __ATOMIC_RELAXED);
     }
-    if (result == CUDA_SUCCESS)
+    if (result == CUDA_SUCCESS && !c->captured)
         sentinel_after_write(c->stream, c->call.seq);
     return call_leave(&c->call, result);
 }

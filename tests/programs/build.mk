@@ -33,6 +33,14 @@ $(foreach v,ok $(PROGRAM_FAULTS) approx,$(eval $(call cuda_program,ocean,$(v),oc
 $(foreach v,ok strided,$(eval $(call cuda_program,stride,$(v),stride.cu,)))
 
 $(foreach v,ok tail_write,$(eval $(call cuda_program,graphs,$(v),graphs.cu,)))
+# $(call graph_program,VARIANT): parts.cu
+define graph_program
+PROGRAMS += $(B)/programs/graphs_parts_$(1)
+$(B)/programs/graphs_parts_$(1): $(PROGRAM_DIR)/graphs/parts.cu
+	@mkdir -p $$(@D)
+	$$(call say,NVCC,$$@) $$(NVCC) $$(PROGRAM_NVCCFLAGS) $(if $(filter-out ok,$(1)),-DFAULT_$(call upper,$(1))) -o $$@ $$<
+endef
+$(foreach v,ok captured_write explicit_write updated_write branch_write nan branch_race,$(eval $(call graph_program,$(v))))
 # Conditions are set by a function of the device's own runtime.
 PROGRAMS += $(B)/programs/graphs_loop
 $(B)/programs/graphs_loop: $(PROGRAM_DIR)/graphs/loop.cu

@@ -33,6 +33,10 @@ $(foreach v,ok $(PROGRAM_FAULTS) approx,$(eval $(call cuda_program,ocean,$(v),oc
 $(foreach v,ok strided,$(eval $(call cuda_program,stride,$(v),stride.cu,)))
 
 $(foreach v,ok tail_write,$(eval $(call cuda_program,graphs,$(v),graphs.cu,)))
+PROGRAMS += $(B)/programs/graphs_many
+$(B)/programs/graphs_many: $(PROGRAM_DIR)/graphs/many.cu
+	@mkdir -p $(@D)
+	$(call say,NVCC,$@) $(NVCC) $(PROGRAM_NVCCFLAGS) -o $@ $<
 # $(call graph_program,VARIANT): parts.cu
 define graph_program
 PROGRAMS += $(B)/programs/graphs_parts_$(1)

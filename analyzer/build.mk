@@ -27,6 +27,7 @@ $(eval $(call unit_test,capture_read,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS
 $(eval $(call fuzz_target,capture,$(ANALYZER_READ_SOURCES) $(COMMON_SOURCES),$(ANALYZER_LIBS)))
 $(eval $(call unit_test,analyzer_verify,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
 $(eval $(call unit_test,analyzer_envelope,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
+$(eval $(call unit_test,analyzer_graph,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
 $(eval $(call unit_test,analyzer_model,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
 $(eval $(call unit_test,analyzer_scopes,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
 $(eval $(call unit_test,analyzer_numbers,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))

@@ -277,12 +277,17 @@ void graph_updated(const struct call *call, CUgraphExec exec, CUgraph source)
     }
 }
 
-static uint32_t index_of(const struct graph_body *body, CUgraphNode handle)
+/* Programs change the same node each time, or one after the other. */
+static uint32_t index_of(struct tracked_graph *graph, CUgraphNode handle)
 {
-    uint32_t i = 0;
-    while (i < body->count && body->nodes[i].handle != handle)
-        i++;
-    return i;
+    const struct graph_body *body = &graph->body;
+    uint32_t i = graph->changed;
+    for (uint32_t tried = 0; tried < body->count; tried++, i++) {
+        i = i < body->count ? i : 0;
+        if (body->nodes[i].handle == handle)
+            return graph->changed = i;
+    }
+    return body->count;
 }
 
 /* Nobody knows any more which node of ours is meant. */
@@ -328,7 +333,7 @@ void graph_node_changed(CUgraphExec exec, CUgraphNode handle,
     if (!graph)
         return;
     pthread_mutex_lock(&lock);
-    uint32_t index = index_of(&graph->body, handle);
+    uint32_t index = index_of(graph, handle);
     bool known = index < graph->body.count;
     pthread_mutex_unlock(&lock);
     if (!known) {

@@ -53,6 +53,7 @@ struct tracked_graph {
     uint32_t id;
     uint32_t version; /* behind the lock, as the body */
     struct graph_body body;
+    uint32_t changed;     /* index of the node that was changed last */
     uint32_t *memory_ids; /* ids of the allocations that its nodes make; recorded, not in the table */
     uint64_t *memory_addresses;
     uint32_t memory_count;
@@ -62,6 +63,8 @@ struct tracked_graph {
 
 /* Also when it fails *body is valid; then it is incomplete. */
 void graph_read(CUgraph graph, struct graph_body *body);
+/* The bodies of a conditional node: the driver tells them to whoever adds it, and to nobody else. */
+void graph_conditional_added(CUgraphNode node, const CUgraph *bodies, unsigned count);
 /* The parameters of one node, from those that an executable graph's node was given. */
 void graph_node_kernel(struct graph_node *node, const CUDA_KERNEL_NODE_PARAMS *params);
 void graph_node_copy(struct graph_node *node, const CUDA_MEMCPY3D *params);

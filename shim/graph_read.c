@@ -1,4 +1,5 @@
 /* graph_read.c - a graph's nodes in a topological order, as the driver tells them. */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@
 #include "shim/intern.h"
 #include "shim/params.h"
 
-enum { DEPTH_MAX = 16, NO_NODE = UINT32_MAX };
+enum { DEPTH_MAX = 16, BODIES_MAX = 64, NO_NODE = UINT32_MAX };
 
 /* ---- nodes ---- */
 
@@ -388,6 +389,58 @@ static struct graph_node *append(struct graph_body *body, uint32_t dependencies)
 
 static bool read_into(CUgraph graph, struct graph_body *body, uint32_t entry, CUgraphNode owner, int depth);
 
+/* ---- conditional nodes ---- */
+
+struct conditional {
+    unsigned count;
+    CUgraph bodies[];
+};
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct map conditionals; /* CUgraphNode -> struct conditional; few, kept for ever */
+
+void graph_conditional_added(CUgraphNode node, const CUgraph *bodies, unsigned count)
+{
+    uint64_t old = 0;
+    struct conditional *c = bodies && count <= BODIES_MAX ? malloc(sizeof *c + count * sizeof *bodies) : NULL;
+    if (!c)
+        return;
+    c->count = count;
+    memcpy(c->bodies, bodies, count * sizeof *bodies);
+    pthread_mutex_lock(&lock);
+    map_get(&conditionals, (uint64_t)(uintptr_t)node, &old);
+    bool kept = map_put(&conditionals, (uint64_t)(uintptr_t)node, (uint64_t)(uintptr_t)c);
+    pthread_mutex_unlock(&lock);
+    free(kept ? (void *)(uintptr_t)old : c);
+}
+
+static unsigned bodies_of(CUgraphNode node, CUgraph bodies[BODIES_MAX])
+{
+    uint64_t value;
+    unsigned count = 0;
+    pthread_mutex_lock(&lock);
+    if (map_get(&conditionals, (uint64_t)(uintptr_t)node, &value)) {
+        const struct conditional *c = (void *)(uintptr_t)value;
+        count = c->count;
+        memcpy(bodies, c->bodies, count * sizeof *bodies);
+    }
+    pthread_mutex_unlock(&lock);
+    return count;
+}
+
+/* Behind the node that decides about them; they run any number of times, so whoever asks for the graph's effect has to
+ * stop there, but who reaches what is known. */
+static void add_bodies(struct graph_body *body, CUgraphNode handle, CUgraphNode owner, int depth)
+{
+    CUgraph bodies[BODIES_MAX];
+    unsigned count = bodies_of(handle, bodies);
+    uint32_t entry = body->count - 1;
+    for (unsigned i = 0; i < count && depth < DEPTH_MAX; i++)
+        if (!read_into(bodies[i], body, entry, owner ? owner : handle, depth + 1))
+            break;
+    for (uint32_t i = entry + 1; i < body->count; i++)
+        body->nodes[i].flags |= CAP_NODE_BODY;
+}
+
 /* A child's nodes, from an empty node behind which they start to one that waits for all of them. */
 static bool add_child(struct graph_body *body, CUgraphNode handle, CUgraphNode owner, int depth)
 {
@@ -427,6 +480,8 @@ static bool add_node(struct reader *r, size_t at, uint32_t entry, CUgraphNode ow
     ask(node);
     bool ok = type != CU_GRAPH_NODE_TYPE_GRAPH || add_child(r->body, r->nodes[at], owner, depth);
     r->placed[at] = r->body->count - 1;
+    if (type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+        add_bodies(r->body, r->nodes[at], owner, depth);
     return ok;
 }
 

@@ -38,6 +38,31 @@ INSTANTIATE(cuGraphInstantiateWithParams_ptsz, cuGraphInstantiateWithParams,
             (CUgraphExec * phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams), phGraphExec,
             hGraph, instantiateParams)
 
+/* ---- nodes with bodies ---- */
+
+#define ADD(symbol, parameters, ...)                                                                                   \
+    CUresult symbol parameters                                                                                         \
+    {                                                                                                                  \
+        struct call call;                                                                                              \
+        if (!call_enter(&call, HOOK_##symbol))                                                                         \
+            return PASS(symbol, HOOK_##symbol)(__VA_ARGS__);                                                           \
+        call_begin(&call);                                                                                             \
+        CUresult result = REAL(symbol, HOOK_##symbol)(__VA_ARGS__);                                                    \
+        call_end(&call);                                                                                               \
+        if (result == CUDA_SUCCESS && nodeParams->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)                              \
+            graph_conditional_added(*phGraphNode, nodeParams->conditional.phGraph_out, nodeParams->conditional.size);  \
+        return call_leave(&call, result);                                                                              \
+    }
+
+ADD(cuGraphAddNode,
+    (CUgraphNode * phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
+     CUgraphNodeParams *nodeParams),
+    phGraphNode, hGraph, dependencies, numDependencies, nodeParams)
+ADD(cuGraphAddNode_v2,
+    (CUgraphNode * phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
+     size_t numDependencies, CUgraphNodeParams *nodeParams),
+    phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams)
+
 /* ---- changed as a whole ---- */
 
 #define UPDATE(symbol, parameters, ...)                                                                                \

@@ -38,4 +38,6 @@ for preset in check deep; do
     equal "graphs_loop/$preset: nothing on stderr" "" "$(cat "$scratch/err")"
     check "graphs_loop/$preset: verify finds nothing" "$tool" verify "$scratch/loop-$preset"
 done
+number=$("$tool" list --json "$scratch/loop-deep" | jq '[.launches[] | select(.graph)][0].seq')
+check "graphs_loop: the kernel in the loop's body is known" sh -c "'$tool' show '$scratch/loop-deep' $number | grep -q 'collatz, grid'"
 done_testing

@@ -441,6 +441,60 @@ static void act_capture(const char *argument)
     MUST(api.cuStreamSynchronize(stream) == CUDA_SUCCESS);
 }
 
+/* Two kernels that write apart, and a third behind both, as a graph that is launched `argument` times, changed in one
+ * node, and launched once more. */
+static void act_graph(const char *argument)
+{
+#define GRAPH_FUNCTION(symbol)                                                                                         \
+    __typeof__(&symbol) symbol##_ = (__typeof__(&symbol))dlsym(handle, #symbol);                                       \
+    MUST(symbol##_)
+    void *handle = driver_handle();
+    GRAPH_FUNCTION(cuGraphCreate);
+    GRAPH_FUNCTION(cuGraphAddKernelNode_v2);
+    GRAPH_FUNCTION(cuGraphInstantiateWithFlags);
+    GRAPH_FUNCTION(cuGraphExecKernelNodeSetParams_v2);
+    GRAPH_FUNCTION(cuGraphLaunch);
+    GRAPH_FUNCTION(cuGraphExecDestroy);
+    GRAPH_FUNCTION(cuGraphDestroy);
+    CUgraph graph;
+    CUgraphExec exec;
+    CUgraphNode nodes[3];
+    CUstream stream;
+    CUdeviceptr a;
+    begin();
+    MUST(api.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
+    MUST(api.cuMemAlloc_v2(&a, 4096) == CUDA_SUCCESS);
+    MUST(cuGraphCreate_(&graph, 0) == CUDA_SUCCESS);
+    unsigned step = 4, value = 0;
+    CUdeviceptr at = a;
+    void *params[] = {&at, &step, &value};
+    CUDA_KERNEL_NODE_PARAMS p = {.func = set_words,
+                                 .gridDimX = 8,
+                                 .gridDimY = 1,
+                                 .gridDimZ = 1,
+                                 .blockDimX = 1,
+                                 .blockDimY = 1,
+                                 .blockDimZ = 1,
+                                 .kernelParams = params};
+    for (unsigned i = 0; i < 3; i++, at += 1024, value += 10)
+        MUST(cuGraphAddKernelNode_v2_(&nodes[i], graph, nodes, i == 2 ? 2 : 0, &p) == CUDA_SUCCESS);
+    MUST(cuGraphInstantiateWithFlags_(&exec, graph, 0) == CUDA_SUCCESS);
+    for (int i = 0; i < atoi(argument); i++)
+        MUST(cuGraphLaunch_(exec, stream) == CUDA_SUCCESS);
+    at = a + 1024;
+    value = 99;
+    MUST(cuGraphExecKernelNodeSetParams_v2_(exec, nodes[1], &p) == CUDA_SUCCESS);
+    MUST(cuGraphLaunch_(exec, stream) == CUDA_SUCCESS);
+    MUST(api.cuStreamSynchronize(stream) == CUDA_SUCCESS);
+    unsigned words[1024];
+    MUST(api.cuMemcpyDtoH_v2(words, a, sizeof words) == CUDA_SUCCESS);
+    MUST(words[0] == 0 && words[256 + 7] == 99 && words[512] == 20);
+    MUST(cuGraphLaunch_(NULL, stream) != CUDA_SUCCESS && cuGraphExecDestroy_(NULL) != CUDA_SUCCESS);
+    MUST(cuGraphInstantiateWithFlags_(&exec, NULL, 0) != CUDA_SUCCESS);
+    MUST(cuGraphExecDestroy_(exec) == CUDA_SUCCESS && cuGraphDestroy_(graph) == CUDA_SUCCESS);
+    MUST(api.cuMemFree_v2(a) == CUDA_SUCCESS);
+}
+
 /* With STUB_FAULT_AFTER: the device dies in the middle. */
 static void act_fault(const char *argument)
 {
@@ -548,6 +602,7 @@ int main(int argc, char **argv)
         {"quick", act_quick},
         {"limit", act_limit},
         {"capture", act_capture},
+        {"graph", act_graph},
         {"fault", act_fault},
         {"memory-info", act_memory_info},
         {"plain", act_plain},

@@ -10,16 +10,30 @@
 #include "shim/shim.h"
 #include "shim/stack.h"
 
-enum { FLUSH_EVERY = 64 }; /* calls between two updates of the shared counters */
+enum {
+    FLUSH_EVERY = 64,      /* calls between two updates of the shared counters */
+    EXACT_ONE_OF = 16,     /* calls whose own time is measured by chance */
+    USUAL_TICKS_MAX = 8192 /* what takes longer counts once, not for the others as well */
+};
 
 __thread struct shim_thread shim_thread = {.hook = HOOK_NONE, .scope = HOOK_NONE};
+
+/* How many calls until the next exact one: 1 to 31, so that no loop of the program keeps step with it. */
+static uint32_t next_exact(struct shim_thread *thread)
+{
+    thread->random = thread->random * 1664525u + 1013904223u;
+    return thread->random % (2 * EXACT_ONE_OF - 1);
+}
 
 bool call_enter(struct call *call, enum hook hook)
 {
     struct shim_thread *thread = &shim_thread;
-    if (thread->inside || !shim_enter())
+    if (thread->inside || !(shim_live_state() >= SHIM_RECORDING || shim_enter()))
         return false;
     thread->inside = 1;
+    thread->slow = false;
+    call->exact = thread->until_exact == 0;
+    thread->until_exact = call->exact ? next_exact(thread) : thread->until_exact - 1;
     if (thread->ranges_unwritten)
         ranges_catch_up();
     thread->hook = hook;
@@ -59,6 +73,7 @@ static bool sticky(CUresult result)
 
 static void record_error(const struct call *call, CUresult result)
 {
+    thread_slow();
     uint32_t stack = stack_here();
     const char *text = NULL;
     if (!driver.cuGetErrorName || driver.cuGetErrorName(result, &text) != CUDA_SUCCESS || !text)
@@ -77,14 +92,33 @@ static void record_error(const struct call *call, CUresult result)
     }
 }
 
-static void leave(struct call *call)
+/* Of a call that was chosen by chance. What was slow counts once, like in every other call. */
+static uint64_t weigh(uint64_t ticks, bool slow)
+{
+    return slow || ticks > USUAL_TICKS_MAX ? ticks : ticks * EXACT_ONE_OF;
+}
+
+static void count_own_time(struct shim_thread *thread, const struct call *call)
+{
+    uint64_t before = call->real_begin - call->tsc, after = call_tsc() - call->real_end;
+    if (call->exact) {
+        if (!thread->slow && before < USUAL_TICKS_MAX)
+            thread->before_ticks = (uint32_t)((thread->before_ticks * 7u + before) / 8);
+        before = weigh(before, thread->slow);
+        after = weigh(after, thread->slow);
+    }
+    thread->own_tsc += before + after;
+}
+
+static inline void leave(struct call *call)
 {
     struct shim_thread *thread = &shim_thread;
     if (!__atomic_load_n(&shim_exit_registered, __ATOMIC_RELAXED))
         shim_register_exit();
     if (call->outermost)
         thread->scope = HOOK_NONE;
-    thread->own_tsc += (call->real_begin - call->tsc) + (call_tsc() - call->real_end);
+    if (call->exact || thread->slow)
+        count_own_time(thread, call);
     if (++thread->calls >= FLUSH_EVERY)
         capture_flush_counters();
     thread->hook = HOOK_NONE;

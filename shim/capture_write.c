@@ -27,6 +27,7 @@
 enum {
     FIRST_SEGMENT_BYTES = 256 << 10, /* many programs have many threads that call little */
     LATER_SEGMENT_BYTES = 4 << 20,
+    CALIBRATE_TICKS = 1 << 20, /* the clocks are compared again after some 400 us */
 };
 
 struct segment {
@@ -40,9 +41,10 @@ struct segment {
 /* Stands in while there is no file, so that counting needs no test. */
 static struct cap_header no_header;
 static struct cap_header *header = &no_header;
+uint64_t *capture_seq = &no_header.next_seq;
 static char directory[PATH_MAX];
 static uint64_t *hook_calls[HOOK_COUNT]; /* into the CAP_HOOK records */
-static uint64_t ns_per_tsc_32;           /* ns per tick, 32 fractional bits */
+uint64_t capture_ns_per_tsc_32;
 
 static pthread_mutex_t segments_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct segment *segments;
@@ -224,11 +226,6 @@ static void thread_ends(void *data)
         segment_close(last);
 }
 
-uint64_t capture_next_seq(void)
-{
-    return __atomic_fetch_add(&header->next_seq, 1, __ATOMIC_RELAXED);
-}
-
 /* So that thread_ends runs: for what was counted, and for the segment. */
 static void register_thread(struct shim_thread *thread)
 {
@@ -243,6 +240,7 @@ static struct segment *segment_switch(size_t need)
     if (need > bytes - sizeof(struct cap_segment))
         bytes = (need + sizeof(struct cap_segment) + 4095) & ~(size_t)4095;
     struct segment *fresh = segment_spare(bytes);
+    thread_slow();
     if (!fresh)
         fresh = segment_open(bytes);
     if (!fresh)
@@ -314,17 +312,12 @@ static void flush_hook_calls(struct shim_thread *thread)
     thread->hook_calls = 0;
 }
 
-/* A loop calls one function many times: the shared count is brought up to date when another one is called, and with the
- * other counters. */
-void capture_count_hook(unsigned hook)
+void capture_count_other_hook(unsigned hook)
 {
     struct shim_thread *thread = &shim_thread;
-    if (thread->counted != hook || !thread->registered) {
-        flush_hook_calls(thread);
-        register_thread(thread);
-        thread->counted = (uint16_t)hook;
-    }
-    thread->hook_calls++;
+    flush_hook_calls(thread);
+    register_thread(thread);
+    thread->counted = (uint16_t)hook;
 }
 
 void capture_count(size_t header_member_offset, uint64_t more)
@@ -350,12 +343,8 @@ void capture_flush_counters(void)
     CAPTURE_COUNT(record_bytes, thread->record_bytes);
     flush_hook_calls(thread);
     thread->calls = thread->own_tsc = thread->launches = thread->records = thread->record_bytes = 0;
-    calibrate_live();
-}
-
-uint64_t capture_tsc_to_ns(uint64_t tsc)
-{
-    return (uint64_t)(((unsigned __int128)tsc * ns_per_tsc_32) >> 32);
+    if (now_tsc() - __atomic_load_n(&header->tsc_now, __ATOMIC_RELAXED) > CALIBRATE_TICKS)
+        calibrate_live();
 }
 
 uint64_t capture_tsc_to_mono(uint64_t tsc)
@@ -435,6 +424,7 @@ static bool claim_directory(const char *wanted)
         struct cap_header *map = publish_header(&existed);
         if (map) {
             header = map;
+            capture_seq = &map->next_seq;
             return true;
         }
         if (!existed)
@@ -465,7 +455,7 @@ static void measure_tsc(void)
     header->tsc_start = t0;
     header->mono_start_ns = n0;
     header->tsc_hz_estimate = (uint64_t)((double)(t1 - t0) * 1e9 / (double)(n1 - n0));
-    ns_per_tsc_32 = (uint64_t)((double)(n1 - n0) / (double)(t1 - t0) * 4294967296.0);
+    capture_ns_per_tsc_32 = (uint64_t)((double)(n1 - n0) / (double)(t1 - t0) * 4294967296.0);
 }
 
 /* Written straight into the first segment: the state is not "recording" yet. */
@@ -529,6 +519,7 @@ const char *capture_open(const char *out)
 void capture_close(void)
 {
     capture_flush_counters();
+    calibrate_live();
     struct segment *unused = __atomic_exchange_n(&spare, NULL, __ATOMIC_ACQ_REL);
     if (unused)
         segment_close(unused);

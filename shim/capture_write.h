@@ -15,6 +15,8 @@
 
 #include <opsdebug/capture.h>
 
+#include "shim/thread.h"
+
 /* Makes the directory (`out`, or ops-debug-capture-PID when NULL or empty; process-PID in it when another process was
  * there first), header and the CAP_HOOK records. NULL, or why it failed. Once per process. */
 const char *capture_open(const char *out);
@@ -22,21 +24,37 @@ void capture_close(void); /* counters, calibration, trims the segments; the proc
 const char *capture_directory(void);
 void capture_set_state(uint32_t cap_state, const char *reason);
 
-uint64_t capture_next_seq(void);
+extern uint64_t *capture_seq; /* the header's counter */
+static inline uint64_t capture_next_seq(void)
+{
+    return __atomic_fetch_add(capture_seq, 1, __ATOMIC_RELAXED);
+}
 void *capture_record(uint16_t type, size_t bytes, uint64_t seq, uint64_t tsc);
 void *capture_define(uint16_t type, size_t bytes); /* a record with a seq and time of its own */
 void capture_commit(void *record);
 /* Whether a record of this thread is still mapped: after a call inside which much was recorded it may not be. */
 bool capture_can_patch(const void *record);
 
-void capture_count_hook(unsigned hook);
+void capture_count_other_hook(unsigned hook);
+/* A loop calls one function many times: the shared count is brought up to date when another one is called, and with the
+ * other counters. */
+static inline void capture_count_hook(unsigned hook)
+{
+    if (shim_thread.counted != hook || !shim_thread.registered)
+        capture_count_other_hook(hook);
+    shim_thread.hook_calls++;
+}
 void capture_flush_counters(void); /* the calling thread's counts into the header */
 void capture_count(size_t header_member_offset, uint64_t more);
 #define CAPTURE_COUNT(member, more) capture_count(offsetof(struct cap_header, member), more)
 
 void capture_make_spare(void); /* on the helper thread: the next segment, ahead of its need */
 
-uint64_t capture_tsc_to_ns(uint64_t tsc);
+extern uint64_t capture_ns_per_tsc_32; /* ns per tick, 32 fractional bits */
+static inline uint64_t capture_tsc_to_ns(uint64_t tsc)
+{
+    return (uint64_t)(((unsigned __int128)tsc * capture_ns_per_tsc_32) >> 32);
+}
 uint64_t capture_tsc_to_mono(uint64_t tsc); /* a point in time as CLOCK_MONOTONIC ns */
 
 /* Whether a file may grow to `bytes`: beyond RLIMIT_FSIZE the kernel would send SIGXFSZ, which ends the program. */

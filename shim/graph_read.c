@@ -108,18 +108,18 @@ void graph_node_kernel(struct graph_node *node, const CUDA_KERNEL_NODE_PARAMS *p
     node->dynamic_shared_bytes = p->sharedMemBytes;
     node->function = node->kernel->handle;
     node->config = intern_config(grid, block, p->sharedMemBytes, node->config_flags);
-    if (!params_known(node->kernel, p->kernelParams, p->extra)) {
+    int32_t bytes = params_measure(node->kernel, p->kernelParams, p->extra);
+    if (bytes == PARAMS_UNKNOWN) {
         node->flags |= CAP_NODE_ARGS_UNKNOWN;
         return;
     }
-    uint32_t bytes = params_size(node->kernel, p->kernelParams, p->extra);
-    node->arguments = calloc(1, bytes + 1u);
+    node->arguments = calloc(1, (size_t)bytes + 1);
     if (!node->arguments) {
         node->flags |= CAP_NODE_ARGS_UNKNOWN;
         return;
     }
-    params_pack(node->kernel, p->kernelParams, p->extra, node->arguments, bytes);
-    node->argument_bytes = bytes;
+    params_pack(node->kernel, p->kernelParams, p->extra, node->arguments, (uint32_t)bytes);
+    node->argument_bytes = (uint32_t)bytes;
 }
 
 void graph_node_copy(struct graph_node *node, const CUDA_MEMCPY3D *p)

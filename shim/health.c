@@ -12,6 +12,7 @@
 #include "shim/sentinel.h"
 #include "shim/shim.h"
 #include "shim/snapshot.h"
+#include "shim/thread.h"
 #include "shim/timing.h"
 
 enum { POLL_EVERY = 32 }; /* calls of health_poll between two looks at events */
@@ -25,6 +26,7 @@ enum {
 void health_context(void)
 {
     struct tracked_context *context = track_current_context();
+    thread_slow();
     if (context)
         device_work_make(context);
 }
@@ -41,6 +43,7 @@ static __thread struct {
 
 void health_before_sync(struct tracked_stream *stream)
 {
+    thread_slow();
     waiting_for.context = stream ? stream->context : track_current_context();
     waiting_for.stream = stream;
     waiting_for.seq = capture_next_seq();
@@ -76,6 +79,7 @@ static void drain(void)
 
 void health_after_sync(CUresult result)
 {
+    thread_slow();
     if (result == CUDA_SUCCESS)
         note_done();
     struct tracked_context *context = track_current_context();
@@ -103,10 +107,13 @@ void health_after_event(CUresult result)
 void health_poll(void)
 {
     static __thread unsigned calls __attribute__((tls_model("initial-exec")));
-    if (options.check == CHECK_LAUNCH) /* the sooner, the narrower the window of a damage */
+    if (options.check == CHECK_LAUNCH) { /* the sooner, the narrower the window of a damage */
+        thread_slow();
         sentinel_harvest();
+    }
     if (++calls % POLL_EVERY)
         return;
+    thread_slow();
     sentinel_harvest();
     scan_harvest();
     snapshot_poll();

@@ -24,7 +24,7 @@ static const struct hook_row hook_rows[HOOK_COUNT] = {
 #undef RUNTIME_HOOK
 };
 
-static void *hook_reals[HOOK_COUNT];
+void *hook_reals[HOOK_COUNT];
 static void *hook_inners[HOOK_COUNT];
 
 /* CUDA_ERROR_NOT_INITIALIZED and cudaErrorInitializationError have the same value. */
@@ -87,11 +87,6 @@ enum hook hook_by_request(const char *name, int version, uint64_t flags, int *si
     return best;
 }
 
-void *hook_known(enum hook hook)
-{
-    return __atomic_load_n(&hook_reals[hook], __ATOMIC_ACQUIRE);
-}
-
 void hook_learn(enum hook hook, void *function)
 {
     void *none = NULL;
@@ -114,7 +109,7 @@ bool hook_exists(enum hook hook)
     return hook_known(hook) != NULL;
 }
 
-void *hook_real(enum hook hook)
+void *hook_find(enum hook hook)
 {
     return hook_exists(hook) ? hook_known(hook) : (void *)hook_absent;
 }

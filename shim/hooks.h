@@ -40,10 +40,19 @@ enum hook hook_by_symbol(const char *symbol); /* exact; HOOK_NONE when it is not
 enum hook hook_by_request(const char *name, int version, uint64_t flags, int *since);
 bool hook_knows_name(const char *name); /* a row has this cuGetProcAddress name */
 
-void *hook_known(enum hook hook);                /* the real function when it was seen already, else NULL */
+extern void *hook_reals[HOOK_COUNT];
+static inline void *hook_known(enum hook hook) /* the real function when it was seen already, else NULL */
+{
+    return __atomic_load_n(&hook_reals[hook], __ATOMIC_ACQUIRE);
+}
 void hook_learn(enum hook hook, void *function); /* the first one seen stays */
 bool hook_exists(enum hook hook);                /* looks for a real function behind ours */
-void *hook_real(enum hook hook);
+void *hook_find(enum hook hook);                 /* the same, for calling it */
+static inline void *hook_real(enum hook hook)
+{
+    void *real = hook_known(hook);
+    return real ? real : hook_find(hook);
+}
 void *hook_pass(enum hook hook);
 
 #define REAL(name, id) ((__typeof__(&name))hook_real(id))

@@ -8,6 +8,7 @@
 #include "shim/capture_write.h"
 #include "shim/hooks.h"
 #include "shim/object.h"
+#include "shim/thread.h"
 
 struct table {
     struct map ids; /* hash to id */
@@ -60,7 +61,12 @@ struct recent {
     uint32_t id;
 };
 static __thread struct recent recent_stacks[RECENT] __attribute__((tls_model("initial-exec")));
-static __thread struct recent recent_configs[RECENT / 8] __attribute__((tls_model("initial-exec")));
+/* Shapes are compared as they are: that costs less than hashing them. */
+static __thread struct recent_shape {
+    struct shape shape;
+    uint32_t id;
+} recent_shapes[RECENT / 8] __attribute__((tls_model("initial-exec")));
+static __thread unsigned last_shape __attribute__((tls_model("initial-exec")));
 
 static void remember(struct recent *at, uint64_t hash, uint32_t id)
 {
@@ -76,6 +82,7 @@ uint32_t intern_stack(const uint64_t *frames, uint32_t count)
     struct recent *recent = &recent_stacks[hash % RECENT];
     if (recent->hash == hash && recent->id)
         return recent->id;
+    thread_slow();
     object_refresh(); /* a new stack may lead through a library that was loaded since */
     pthread_mutex_lock(&lock);
     uint32_t id = known(&stacks, hash);
@@ -93,27 +100,57 @@ uint32_t intern_stack(const uint64_t *frames, uint32_t count)
     return id;
 }
 
-uint32_t intern_config(const uint32_t grid[3], const uint32_t block[3], uint32_t dynamic_shared_bytes, uint32_t flags)
+_Static_assert(sizeof(struct shape) == 32, "no padding");
+
+/* Member by member: wider loads would have to wait for the stores that have just filled it. */
+static inline bool same_shape(const struct shape *a, const struct shape *b)
 {
-    uint32_t key[8] = {grid[0], grid[1], grid[2], block[0], block[1], block[2], dynamic_shared_bytes, flags};
-    uint64_t hash = hash_bytes64(key, sizeof key);
-    struct recent *recent = &recent_configs[hash % (RECENT / 8)];
-    if (recent->hash == hash && recent->id)
-        return recent->id;
+    return a->grid[0] == b->grid[0] && a->block[0] == b->block[0] && a->grid[1] == b->grid[1] &&
+           a->grid[2] == b->grid[2] && a->block[1] == b->block[1] && a->block[2] == b->block[2] &&
+           a->dynamic_shared_bytes == b->dynamic_shared_bytes && a->flags == b->flags;
+}
+
+static uint32_t shape_id(const struct shape *shape)
+{
+    uint64_t hash = hash_bytes64(shape, sizeof *shape);
+    thread_slow();
     pthread_mutex_lock(&lock);
     uint32_t id = known(&configs, hash);
     struct cap_config *record = id ? NULL : capture_define(CAP_CONFIG, sizeof *record);
     if (record) {
         id = ++configs.last;
         record->id = id;
-        record->flags = flags;
-        memcpy(record->grid, grid, sizeof record->grid);
-        memcpy(record->block, block, sizeof record->block);
-        record->dynamic_shared_bytes = dynamic_shared_bytes;
+        record->flags = shape->flags;
+        memcpy(record->grid, shape->grid, sizeof record->grid);
+        memcpy(record->block, shape->block, sizeof record->block);
+        record->dynamic_shared_bytes = shape->dynamic_shared_bytes;
         capture_commit(record);
         map_put(&configs.ids, hash, id);
     }
     pthread_mutex_unlock(&lock);
-    remember(recent, hash, id);
     return id;
+}
+
+uint32_t intern_shape(const struct shape *shape)
+{
+    struct recent_shape *last = &recent_shapes[last_shape];
+    if (last->id && same_shape(&last->shape, shape))
+        return last->id;
+    uint32_t mixed = 0;
+    for (int i = 0; i < 3; i++)
+        mixed = (mixed + shape->grid[i]) * 31 + shape->block[i];
+    last_shape = (mixed + shape->dynamic_shared_bytes) * UINT32_C(0x9e3779b9) >> 29;
+    last = &recent_shapes[last_shape];
+    if (last->id && same_shape(&last->shape, shape))
+        return last->id;
+    uint32_t id = shape_id(shape);
+    if (id)
+        *last = (struct recent_shape){*shape, id};
+    return id;
+}
+
+uint32_t intern_config(const uint32_t grid[3], const uint32_t block[3], uint32_t dynamic_shared_bytes, uint32_t flags)
+{
+    return intern_shape(
+        &(struct shape){{grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]}, dynamic_shared_bytes, flags});
 }

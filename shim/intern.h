@@ -13,6 +13,13 @@
 
 uint32_t intern_string(const char *text); /* NULL or "": 0 */
 uint32_t intern_stack(const uint64_t *frames, uint32_t count);
+
+struct shape { /* of a launch; compared and hashed as it lies here */
+    uint32_t grid[3], block[3];
+    uint32_t dynamic_shared_bytes;
+    uint32_t flags; /* enum cap_config_flags */
+};
+uint32_t intern_shape(const struct shape *shape);
 uint32_t intern_config(const uint32_t grid[3], const uint32_t block[3], uint32_t dynamic_shared_bytes, uint32_t flags);
 
 /* An id for one of the other namespaces, from 1. */

@@ -19,6 +19,7 @@
 #include "shim/intern.h"
 #include "shim/options.h"
 #include "shim/shim.h"
+#include "shim/thread.h"
 
 enum { IMAGE_BYTES_MAX = 256 << 20, PARAMS_MAX = 4096 };
 
@@ -271,6 +272,7 @@ struct tracked_kernel *track_kernel(uint64_t handle)
     unsigned slot = (unsigned)(handle >> 4 ^ handle >> 12) % RECENT;
     if (recent[slot].handle == handle && recent[slot].generation == now)
         return recent[slot].kernel;
+    thread_slow();
     pthread_mutex_lock(&lock);
     struct tracked_kernel *kernel = map_get(&kernels, handle, &value) ? (void *)(uintptr_t)value : NULL;
     pthread_mutex_unlock(&lock);
@@ -448,8 +450,7 @@ struct tracked_kernel *track_kernel_launched(uint64_t handle)
     }
     /* Before the first launch these questions would force a lazily loaded function to be loaded, which may synchronise.
      */
-    if (!__atomic_load_n(&kernel->asked_driver, __ATOMIC_RELAXED) &&
-        !__atomic_exchange_n(&kernel->asked_driver, 1, __ATOMIC_ACQ_REL)) {
+    if (!track_kernel_asked(kernel) && !__atomic_exchange_n(&kernel->asked_driver, 1, __ATOMIC_ACQ_REL)) {
         int attributes[4] = {0};
         ask_layout(kernel);
         ask_attributes(kernel, attributes);

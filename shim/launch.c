@@ -8,6 +8,7 @@
 #include "shim/device_work.h"
 #include "shim/health.h"
 #include "shim/intern.h"
+#include "shim/options.h"
 #include "shim/params.h"
 #include "shim/reach.h"
 #include "shim/sentinel.h"
@@ -24,13 +25,18 @@ static bool trustworthy(const struct launch *launch)
            r->grid[1] <= 65535 && r->grid[2] <= 65535;
 }
 
-static void write_record(struct launch *launch, uint8_t outcome)
+static int32_t measure_arguments(const struct launch *launch)
+{
+    const struct launch_request *r = launch->request;
+    return r->no_arguments ? PARAMS_UNKNOWN : params_measure(launch->kernel, r->kernel_params, r->extra);
+}
+
+static void write_record(struct launch *launch, uint8_t outcome, int32_t argument_bytes)
 {
     const struct launch_request *r = launch->request;
     struct tracked_kernel *kernel = launch->kernel;
-    uint32_t bytes = r->no_arguments ? 0 : params_size(kernel, r->kernel_params, r->extra);
-    bool known = !r->no_arguments && params_known(kernel, r->kernel_params, r->extra);
-    uint8_t flags = known ? 0 : CAP_LAUNCH_ARGS_UNKNOWN;
+    uint32_t bytes = argument_bytes == PARAMS_UNKNOWN ? 0 : (uint32_t)argument_bytes;
+    uint8_t flags = argument_bytes == PARAMS_UNKNOWN ? CAP_LAUNCH_ARGS_UNKNOWN : 0;
     if (launch->capturing)
         flags |= CAP_LAUNCH_CAPTURING;
     struct cap_launch *record =
@@ -53,7 +59,7 @@ static void describe(struct launch *launch)
 {
     const struct launch_request *r = launch->request;
     launch->stack = stack_here();
-    launch->config = intern_config(r->grid, r->block, r->dynamic_shared_bytes, r->flags);
+    launch->config = intern_shape(&r->shape);
 }
 
 static void add_flag(struct launch *launch, uint8_t flag)
@@ -73,29 +79,31 @@ void launch_before(struct launch *launch, struct call *call, const struct launch
     launch->own_work = !launch->capturing && !request->chained && device_stream_free(launch->stream);
     describe(launch);
     /* Without a layout only a launch that succeeded tells it: asking the driver before might load the module. */
-    if (!params_known(launch->kernel, request->kernel_params, request->extra))
+    int32_t bytes = measure_arguments(launch);
+    if (bytes == PARAMS_UNKNOWN && !(request->no_arguments && params_measure(launch->kernel, NULL, NULL) == 0))
         return;
     enum snapshot_choice choice = SNAPSHOT_NONE;
-    if (!launch->capturing)
+    if (!launch->capturing && snapshot_possible(launch->kernel))
         choice = snapshot_choose(launch->kernel, launch->config, request->chained ? NULL : launch->stream,
                                  !launch->own_work);
     if (choice == SNAPSHOT_TAKE && reach_variables(launch->kernel->module))
         call->seq = capture_next_seq();
-    write_record(launch, CAP_LAUNCH_PENDING);
+    write_record(launch, CAP_LAUNCH_PENDING, bytes);
     if (!launch->record || launch->capturing)
         return;
     if (choice == SNAPSHOT_OVER_BUDGET)
         add_flag(launch, CAP_LAUNCH_BUDGET);
     if (choice == SNAPSHOT_TAKE) {
+        thread_slow();
         struct snapshot_result got = snapshot_take(CAP_BEFORE, call->seq, launch->kernel, launch->stream,
                                                    (const uint8_t *)(launch->record + 1), launch->record->param_bytes);
         launch->outputs = got.taken;
         add_flag(launch, (uint8_t)((got.taken ? CAP_LAUNCH_INPUTS : 0) | (got.left_out ? CAP_LAUNCH_BUDGET : 0)));
     }
-    if (launch->own_work)
+    if (launch->own_work && options.health != HEALTH_OFF)
         launch->scan = scan_before(launch->kernel, launch->stream, call->seq, (const uint8_t *)(launch->record + 1),
                                    launch->record->param_bytes, launch->outputs);
-    if (launch->own_work)
+    if (launch->own_work && options.times)
         timing_begin(&launch->timing, launch->kernel, launch->stream, call->seq);
 }
 
@@ -115,7 +123,8 @@ void launch_after(struct launch *launch, CUresult result)
 {
     bool ok = result == CUDA_SUCCESS;
     shim_thread.launches++;
-    timing_end(&launch->timing, ok);
+    if (launch->timing.pair)
+        timing_end(&launch->timing, ok);
     if (!ok)
         scan_after(launch->scan, launch->stream, false);
     if (ok) {
@@ -126,23 +135,19 @@ void launch_after(struct launch *launch, CUresult result)
         if (launch->stream && !had_stream)
             launch->capturing = device_stream_captures(launch->stream);
         /* In a capture no function is loaded yet; asking would be the first use. */
-        if (!launch->capturing || !launch->kernel)
+        if (!launch->kernel || (!launch->capturing && !track_kernel_asked(launch->kernel)))
             launch->kernel = track_kernel_launched(r->function);
         if (!launch->record && launch->kernel) {
             if (!launch->config)
                 describe(launch);
-            write_record(launch, CAP_LAUNCH_OK);
+            write_record(launch, CAP_LAUNCH_OK, measure_arguments(launch));
         }
         if (launch->kernel)
             count_launch(launch->kernel);
     } else if (!launch->record && launch->kernel) {
         if (!launch->config)
             describe(launch);
-        struct launch_request bare = *launch->request;
-        bare.no_arguments = true; /* refused: they are not to be trusted */
-        launch->request = &bare;
-        write_record(launch, CAP_LAUNCH_FAILED);
-        launch->request = NULL;
+        write_record(launch, CAP_LAUNCH_FAILED, PARAMS_UNKNOWN); /* refused: they are not to be trusted */
     }
     if (launch->record) {
         __atomic_store_n(&launch->record->host_ns, saturated(call_real_ns(launch->call)), __ATOMIC_RELAXED);
@@ -150,14 +155,17 @@ void launch_after(struct launch *launch, CUresult result)
     }
     if (!ok || launch->capturing || !launch->record)
         return;
-    scan_after(launch->scan, launch->stream, true);
+    if (launch->scan)
+        scan_after(launch->scan, launch->stream, true);
     if (launch->outputs) {
         struct snapshot_result got = snapshot_take(CAP_AFTER, launch->call->seq, launch->kernel, launch->stream,
                                                    (const uint8_t *)(launch->record + 1), launch->record->param_bytes);
         if (got.taken)
             add_flag(launch, CAP_LAUNCH_OUTPUTS);
     }
-    damage_launched(launch->call->seq, launch->kernel);
-    sentinel_after_launch(launch->stream, launch->call->seq);
+    if (options.sentinels != SENTINELS_OFF) {
+        damage_launched(launch->call->seq, launch->kernel);
+        sentinel_after_launch(launch->stream, launch->call->seq);
+    }
     health_poll();
 }

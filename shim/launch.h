@@ -5,15 +5,21 @@
 #include <opsdebug/capture.h>
 
 #include "shim/call.h"
+#include "shim/intern.h"
 #include "shim/scan.h"
 #include "shim/timing.h"
 #include "shim/track.h"
 
 struct launch_request {
     uint64_t function; /* CUfunction or CUkernel */
-    uint32_t grid[3], block[3];
-    uint32_t dynamic_shared_bytes;
-    uint32_t flags; /* enum cap_config_flags */
+    union {
+        struct {
+            uint32_t grid[3], block[3];
+            uint32_t dynamic_shared_bytes;
+            uint32_t flags; /* enum cap_config_flags */
+        };
+        struct shape shape; /* the same */
+    };
     CUstream stream;
     bool per_thread;
     bool chained;      /* launched with a programmatic dependency on what is before it in the stream */

@@ -35,26 +35,26 @@ static bool pointers_present(const struct tracked_kernel *kernel, void **kernel_
     return true;
 }
 
-bool params_known(const struct tracked_kernel *kernel, void **kernel_params, void **extra)
+int32_t params_measure(const struct tracked_kernel *kernel, void **kernel_params, void **extra)
 {
     const void *buffer;
     size_t bytes;
-    if (kernel_params)
-        return has_layout(kernel) && pointers_present(kernel, kernel_params);
-    if (extra)
-        return extra_buffer(extra, &buffer, &bytes);
-    return has_layout(kernel) && kernel->param_count == 0;
+    if (extra && !kernel_params)
+        return extra_buffer(extra, &buffer, &bytes) ? (int32_t)bytes : PARAMS_UNKNOWN;
+    if (!has_layout(kernel) || !(kernel_params ? pointers_present(kernel, kernel_params) : kernel->param_count == 0))
+        return PARAMS_UNKNOWN;
+    return kernel_params ? (int32_t)kernel->param_bytes : 0;
 }
 
-uint32_t params_size(const struct tracked_kernel *kernel, void **kernel_params, void **extra)
+/* Nearly all arguments are pointers and 32-bit numbers. */
+static void pack_one(uint8_t *out, const void *value, uint32_t size)
 {
-    const void *buffer;
-    size_t bytes;
-    if (!params_known(kernel, kernel_params, extra))
-        return 0;
-    if (kernel_params)
-        return kernel->param_bytes;
-    return extra && extra_buffer(extra, &buffer, &bytes) ? (uint32_t)bytes : 0;
+    if (size == 8)
+        memcpy(out, value, 8);
+    else if (size == 4)
+        memcpy(out, value, 4);
+    else
+        memcpy(out, value, size);
 }
 
 void params_pack(const struct tracked_kernel *kernel, void **kernel_params, void **extra, uint8_t *out, uint32_t bytes)
@@ -65,7 +65,7 @@ void params_pack(const struct tracked_kernel *kernel, void **kernel_params, void
         return;
     if (kernel_params) {
         for (uint32_t i = 0; i < kernel->param_count; i++)
-            memcpy(out + kernel->params[i].offset, kernel_params[i], kernel->params[i].size);
+            pack_one(out + kernel->params[i].offset, kernel_params[i], kernel->params[i].size);
     } else if (extra_buffer(extra, &buffer, &size))
         memcpy(out, buffer, bytes);
 }

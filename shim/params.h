@@ -7,10 +7,12 @@
 
 #include "shim/track.h"
 
-/* Whether the arguments can be told: an `extra` buffer describes itself, kernelParams needs the kernel's layout. */
-bool params_known(const struct tracked_kernel *kernel, void **kernel_params, void **extra);
-uint32_t params_size(const struct tracked_kernel *kernel, void **kernel_params, void **extra); /* 0 when unknown */
-/* `out` is zeroed and has room for `bytes`, which params_size gave. */
+/* How many bytes the arguments take; PARAMS_UNKNOWN when they cannot be told: an `extra` buffer describes itself,
+ * kernelParams needs the kernel's layout. */
+enum { PARAMS_UNKNOWN = -1 };
+int32_t params_measure(const struct tracked_kernel *kernel, void **kernel_params, void **extra);
+
+/* `out` is zeroed and has room for `bytes`, which params_measure gave. */
 void params_pack(const struct tracked_kernel *kernel, void **kernel_params, void **extra, uint8_t *out, uint32_t bytes);
 
 #endif

@@ -10,6 +10,7 @@
 void record_allocation(const struct call *call, struct allocation *a, uint32_t name)
 {
     const struct tracked_context *context = track_current_context();
+    thread_slow();
     uint32_t stack = stack_here();
     if (!a->id)
         a->id = intern_new_id(INTERN_ALLOC);
@@ -63,6 +64,7 @@ void record_variable(uint64_t seq, uint64_t tsc, struct tracked_module *module, 
 
 struct cap_free *record_free(const struct call *call, const struct allocation *a, uint64_t address, uint32_t stream)
 {
+    thread_slow();
     uint32_t stack = stack_here();
     struct cap_free *record = capture_record(CAP_FREE, sizeof *record, call->seq, call->tsc);
     if (!record)

@@ -15,6 +15,7 @@
 #include "shim/reach.h"
 #include "shim/sentinel.h"
 #include "shim/shim.h"
+#include "shim/thread.h"
 
 enum {
     SLOTS_PER_GROUP = 32,
@@ -207,6 +208,7 @@ struct scan_slot *scan_before(struct tracked_kernel *kernel, struct tracked_stre
         __atomic_fetch_add(&left_out, 1, __ATOMIC_RELAXED);
         return NULL;
     }
+    thread_slow();
     slot->count = 0;
     slot->launch = launch_seq;
     sentinel_look_begins(); /* a free of another thread waits until the look is enqueued */

@@ -12,6 +12,7 @@
 #include "shim/options.h"
 #include "shim/sentinel_slots.h"
 #include "shim/shim.h"
+#include "shim/thread.h"
 
 enum {
     HOST_HEAD_BYTES = 4096, /* page-locked memory begins at a page */
@@ -145,6 +146,7 @@ static bool look(struct device_work *work, struct tracked_stream *stream, uint32
     uint64_t upto = capture_next_seq(), clean = damage_clean_bound(stream, upto);
     uint64_t before = __atomic_load_n(&stream->last_look, __ATOMIC_RELAXED);
     bool complete = true;
+    thread_slow();
     sentinel_look_begins();
     alloc_table_each(collect, &c);
     struct check_slot *slot = NULL;

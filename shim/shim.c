@@ -28,22 +28,19 @@
 
 static int state = SHIM_IDLE;
 static bool device_lost;
-static volatile uint64_t *owner; /* nonzero in the process that records, zero in its children (see own_page) */
+static uint64_t no_page; /* for systems without pages that are wiped on fork */
+uint64_t *shim_live = &no_page;
+static bool wiped; /* it lies in such a page */
 static uintptr_t text_start, text_end;
 
 static bool is_owner(void)
 {
-    return !owner || *owner;
+    return !wiped || shim_live_state();
 }
 
 bool shim_is_owner(void)
 {
     return is_owner();
-}
-
-bool shim_is_recording(void)
-{
-    return __atomic_load_n(&state, __ATOMIC_ACQUIRE) == SHIM_RECORDING && is_owner();
 }
 
 bool shim_is_idle(void)
@@ -87,8 +84,16 @@ static void own_page(void)
         munmap(page, 4096);
         return;
     }
-    owner = page;
-    *owner = 1;
+    uint64_t *word = page;
+    *word = SHIM_STARTING;
+    __atomic_store_n(&shim_live, word, __ATOMIC_RELEASE);
+    wiped = true;
+}
+
+static void set_state(enum shim_state now)
+{
+    __atomic_store_n(shim_live, (uint64_t)now, __ATOMIC_RELEASE);
+    __atomic_store_n(&state, now, __ATOMIC_RELEASE);
 }
 
 void shim_note(int kind, const char *format, ...)
@@ -110,8 +115,12 @@ void shim_note(int kind, const char *format, ...)
 void shim_step_aside(const char *reason)
 {
     int recording = SHIM_RECORDING;
-    if (__atomic_compare_exchange_n(&state, &recording, SHIM_ASIDE, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    if (!is_owner())
+        return;
+    if (__atomic_compare_exchange_n(&state, &recording, SHIM_ASIDE, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        __atomic_store_n(shim_live, SHIM_ASIDE, __ATOMIC_RELEASE);
         capture_set_state(CAP_STEPPED_ASIDE, reason);
+    }
 }
 
 void shim_device_lost(CUresult result)
@@ -174,10 +183,10 @@ static void start(void)
     options_read();
     const char *problem = capture_open(options.out);
     if (problem) {
-        __atomic_store_n(&state, SHIM_ASIDE, __ATOMIC_RELEASE);
+        set_state(SHIM_ASIDE);
         return;
     }
-    __atomic_store_n(&state, SHIM_RECORDING, __ATOMIC_RELEASE);
+    set_state(SHIM_RECORDING);
     options_record();
     object_refresh();
     const char *other;

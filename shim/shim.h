@@ -9,15 +9,30 @@
 #define SHIM_SHIM_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "shim/hooks.h"
 
 enum shim_state { SHIM_IDLE, SHIM_STARTING, SHIM_RECORDING, SHIM_ASIDE, SHIM_PASSIVE };
 
+/* What wrappers ask at every call, in one word: the state in the process that records, 0 in its children (see
+ * own_page in shim.c) and before the first call. */
+extern uint64_t *shim_live; /* atomic, and what it points to */
+
 /* Whether wrappers work in this process; starts the capture at the first call. */
 bool shim_enter(void);
-bool shim_is_recording(void);
-bool shim_is_idle(void); /* no hooked driver call was made yet */
+
+static inline uint64_t shim_live_state(void)
+{
+    return __atomic_load_n(__atomic_load_n(&shim_live, __ATOMIC_ACQUIRE), __ATOMIC_ACQUIRE);
+}
+
+static inline bool shim_is_recording(void)
+{
+    return shim_live_state() == SHIM_RECORDING;
+}
+
+bool shim_is_idle(void);  /* no hooked driver call was made yet */
 bool shim_is_owner(void); /* this process started the capture (or nobody did) */
 
 void shim_step_aside(const char *reason);

@@ -12,6 +12,7 @@
 #include <opsdebug/capture.h>
 
 #include "shim/deadline.h"
+#include "shim/options.h"
 #include "shim/track.h"
 
 enum snapshot_choice { SNAPSHOT_NONE, SNAPSHOT_TAKE, SNAPSHOT_OVER_BUDGET };
@@ -20,6 +21,11 @@ struct snapshot_result {
     bool left_out; /* something was not copied: budget or memory */
 };
 
+/* What costs nothing to ask; false: no launch of this kernel gets any. */
+static inline bool snapshot_possible(const struct tracked_kernel *kernel)
+{
+    return options.snapshots_first || __atomic_load_n(&kernel->armed, __ATOMIC_RELAXED);
+}
 /* Whether this launch (which is counted here) gets snapshots. `stream` NULL: nothing may be enqueued now. `in_pair`:
  * the program's timing events are around it, and what is enqueued would count into its measurement; see docs/shim.md.
  */

@@ -21,10 +21,20 @@ struct shim_thread {
     uint16_t counted;
     bool registered;       /* its end will be noticed */
     bool ranges_unwritten; /* it has pushed ranges that no record tells of, see ranges.h */
-    uint32_t thread_id;    /* Linux thread id, 0 unknown yet */
+    bool slow;             /* the current call did more than the usual, see call.h */
+    uint32_t until_exact;  /* calls until the next one whose own time is measured whatever it does */
+    uint32_t before_ticks; /* what our own code before a real call usually takes */
+    uint32_t random;
+    uint32_t thread_id; /* Linux thread id, 0 unknown yet */
 };
 
 /* Preloaded libraries get static TLS; initial-exec keeps every access to one instruction and never allocates. */
 extern __thread struct shim_thread shim_thread __attribute__((tls_model("initial-exec")));
+
+/* The current wrapped call does more than write its record: its own time is measured from here on, see call.h. */
+static inline void thread_slow(void)
+{
+    shim_thread.slow = true;
+}
 
 #endif

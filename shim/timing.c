@@ -100,6 +100,7 @@ void timing_begin(struct timing_slot *slot, struct tracked_kernel *kernel, struc
     struct timing_pair *pair = take_pair(work->times);
     if (!pair)
         return;
+    thread_slow();
     pair->seq = seq;
     slot->stream = stream;
     if (driver.cuEventRecord(pair->begin, stream->handle) == CUDA_SUCCESS)

@@ -31,10 +31,12 @@ static __thread struct {
     struct tracked_context *context;
 } last_context __attribute__((tls_model("initial-exec")));
 
-static __thread struct {
-    uint64_t generation, key;
+/* Created streams by handle; beside them the default stream of the context that was current last. */
+enum { RECENT_STREAMS = 8 };
+static __thread struct recent_stream {
+    uint64_t generation, key; /* of a default stream: its context's handle, one more for the thread's own */
     struct tracked_stream *stream;
-} last_stream __attribute__((tls_model("initial-exec")));
+} recent_streams[RECENT_STREAMS], last_default __attribute__((tls_model("initial-exec")));
 
 static void forget_cached(void)
 {
@@ -231,43 +233,62 @@ static struct tracked_stream *add_stream(uint64_t key, const struct tracked_stre
     return found;
 }
 
-struct tracked_stream *track_stream(CUstream handle, bool per_thread, bool create)
+static struct tracked_stream *find_stream(uint64_t key, const struct tracked_stream *like, bool create)
 {
-    uint64_t key = (uint64_t)(uintptr_t)handle;
-    struct tracked_stream like = {.handle = handle, .kind = CAP_STREAM_CREATED};
-    struct tracked_context *context = NULL;
-    if (handle == NULL && per_thread)
-        handle = CU_STREAM_PER_THREAD;
-    if (handle == NULL || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) {
-        /* The default streams exist once per context (and thread). Real handles are aligned: low bits keep keys apart.
-         */
-        context = track_current_context();
-        if (!context)
-            return NULL;
-        bool mine = handle == CU_STREAM_PER_THREAD;
-        if (mine && !shim_thread.thread_id)
-            shim_thread.thread_id = (uint32_t)syscall(SYS_gettid);
-        key = (uint64_t)context->id << 34 | (mine ? (uint64_t)shim_thread.thread_id << 2 | 2 : 1);
-        like.handle = mine ? CU_STREAM_PER_THREAD : NULL;
-        like.kind = mine ? CAP_STREAM_PER_THREAD : CAP_STREAM_LEGACY;
-        like.thread = mine ? shim_thread.thread_id : 0;
-        create = true;
-    }
-    uint64_t now = __atomic_load_n(&generation, __ATOMIC_ACQUIRE), value;
-    if (last_stream.key == key && last_stream.generation == now)
-        return last_stream.stream;
+    uint64_t value;
+    thread_slow();
     pthread_mutex_lock(&lock);
     struct tracked_stream *stream = map_get(&streams, key, &value) ? (void *)(uintptr_t)value : NULL;
     pthread_mutex_unlock(&lock);
+    return stream || !create ? stream : add_stream(key, like);
+}
+
+static void remember_stream(struct recent_stream *recent, uint64_t now, uint64_t key, struct tracked_stream *stream)
+{
+    if (stream)
+        *recent = (struct recent_stream){now, key, stream};
+}
+
+/* They exist once per context (and thread). */
+static struct tracked_stream *default_stream(bool mine)
+{
+    CUcontext handle = NULL;
+    if (!driver.cuCtxGetCurrent || driver.cuCtxGetCurrent(&handle) != CUDA_SUCCESS || !handle)
+        return NULL;
+    uint64_t now = __atomic_load_n(&generation, __ATOMIC_ACQUIRE), last_key = (uint64_t)(uintptr_t)handle + mine;
+    if (last_default.key == last_key && last_default.generation == now)
+        return last_default.stream;
+    struct tracked_context *context = track_current_context();
+    if (!context)
+        return NULL;
+    if (mine && !shim_thread.thread_id)
+        shim_thread.thread_id = (uint32_t)syscall(SYS_gettid);
+    struct tracked_stream like = {.handle = mine ? CU_STREAM_PER_THREAD : NULL,
+                                  .kind = mine ? CAP_STREAM_PER_THREAD : CAP_STREAM_LEGACY,
+                                  .thread = mine ? shim_thread.thread_id : 0,
+                                  .context = context};
+    /* Real handles are aligned: low bits keep keys apart. */
+    uint64_t key = (uint64_t)context->id << 34 | (mine ? (uint64_t)shim_thread.thread_id << 2 | 2 : 1);
+    struct tracked_stream *stream = find_stream(key, &like, true);
+    remember_stream(&last_default, now, last_key, stream);
+    return stream;
+}
+
+struct tracked_stream *track_stream(CUstream handle, bool per_thread, bool create)
+{
+    if (handle == NULL || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD)
+        return default_stream(handle == CU_STREAM_PER_THREAD || (handle == NULL && per_thread));
+    uint64_t key = (uint64_t)(uintptr_t)handle, now = __atomic_load_n(&generation, __ATOMIC_ACQUIRE);
+    struct recent_stream *recent = &recent_streams[(key >> 4 ^ key >> 9) % RECENT_STREAMS];
+    if (recent->key == key && recent->generation == now)
+        return recent->stream;
+    struct tracked_stream like = {.handle = handle, .kind = CAP_STREAM_CREATED};
+    struct tracked_stream *stream = find_stream(key, &like, false);
     if (!stream && create) {
-        like.context = context ? context : track_current_context();
+        like.context = track_current_context();
         stream = add_stream(key, &like);
     }
-    if (stream) {
-        last_stream.key = key;
-        last_stream.generation = now;
-        last_stream.stream = stream;
-    }
+    remember_stream(recent, now, key, stream);
     return stream;
 }
 

@@ -104,6 +104,10 @@ struct tracked_kernel *track_kernel(uint64_t handle); /* NULL: unknown */
 struct tracked_kernel *track_kernel_found(uint64_t handle, bool library, struct tracked_module *module,
                                           const char *name);
 void track_kernel_alias(uint64_t handle, struct tracked_kernel *kernel);
+static inline bool track_kernel_asked(const struct tracked_kernel *kernel)
+{
+    return __atomic_load_n(&kernel->asked_driver, __ATOMIC_RELAXED);
+}
 /* After a launch that succeeded: makes the kernel known, asks the driver for attributes and layout once. */
 struct tracked_kernel *track_kernel_launched(uint64_t handle);
 

@@ -84,6 +84,7 @@ BENCHES :=
 -include tests/programs/pairs/build.mk
 -include tests/programs/odd/build.mk
 -include tests/programs/endings/build.mk
+-include tests/programs/order/build.mk
 -include tests/build.mk
 -include bench/build.mk
 

@@ -2,13 +2,13 @@
 # What needs no executor comes first: the fuzz target is made of it alone.
 ANALYZER_READ_SOURCES = analyzer/capture_read.c analyzer/capture_check.c analyzer/capture_check_scopes.c analyzer/capture_blob.c \
 	analyzer/model_scopes.c analyzer/operator.c analyzer/operator_text.c analyzer/model_build.c analyzer/model_graph.c analyzer/model_live.c analyzer/model_times.c analyzer/name.c analyzer/symbol.c \
-	analyzer/judgement.c analyzer/store.c analyzer/finding.c analyzer/classify.c analyzer/classify_faults.c \
-	analyzer/classify_damage.c analyzer/classify_errors.c analyzer/classify_frees.c analyzer/classify_guard.c analyzer/classify_copies.c analyzer/classify_differences.c analyzer/classify_numbers.c analyzer/place.c \
+	analyzer/judgement.c analyzer/store.c analyzer/store_touch.c analyzer/finding.c analyzer/classify.c analyzer/classify_faults.c \
+	analyzer/classify_damage.c analyzer/classify_errors.c analyzer/classify_frees.c analyzer/classify_guard.c analyzer/classify_copies.c analyzer/classify_differences.c analyzer/classify_numbers.c analyzer/classify_order.c analyzer/order.c analyzer/order_clock.c analyzer/place.c \
 	analyzer/session.c analyzer/coverage.c analyzer/hints.c analyzer/element.c analyzer/bound.c analyzer/kernel_table.c analyzer/pattern.c analyzer/text.c analyzer/report_launch.c \
 	analyzer/report_text.c analyzer/report_json.c analyzer/report_operators.c
 ANALYZER_SOURCES = $(ANALYZER_READ_SOURCES) analyzer/selection.c analyzer/options.c analyzer/commands.c analyzer/cmd_help.c \
 	analyzer/cmd_report.c analyzer/cmd_list.c analyzer/cmd_show.c analyzer/cmd_verify.c analyzer/cmd_attribute.c analyzer/cmd_export.c analyzer/cmd_trace.c \
-	analyzer/verify.c analyzer/verify_judge.c analyzer/verify_memory.c analyzer/verify_compare.c analyzer/verify_faults.c analyzer/verify_outputs.c analyzer/verify_envelope.c analyzer/verify_overlap.c analyzer/verify_numbers.c analyzer/verify_counts.c analyzer/line_counts.c analyzer/shadow_run.c analyzer/rerun.c analyzer/attribute.c analyzer/npy.c analyzer/health.c analyzer/health_origin.c analyzer/verify_unwritten.c analyzer/verify_concurrent.c analyzer/verify_operators.c \
+	analyzer/verify.c analyzer/verify_judge.c analyzer/verify_memory.c analyzer/verify_compare.c analyzer/verify_faults.c analyzer/verify_outputs.c analyzer/verify_envelope.c analyzer/verify_overlap.c analyzer/verify_numbers.c analyzer/verify_counts.c analyzer/line_counts.c analyzer/shadow_run.c analyzer/rerun.c analyzer/attribute.c analyzer/npy.c analyzer/health.c analyzer/health_origin.c analyzer/verify_unwritten.c analyzer/verify_concurrent.c analyzer/verify_touch.c analyzer/verify_operators.c \
 	analyzer/valid_bytes.c analyzer/blob_cache.c analyzer/cmd_counts.c analyzer/cmd_ptx.c analyzer/device_code.c
 # Launches of graphs, node by node.
 ANALYZER_SOURCES += analyzer/verify_graph.c analyzer/verify_graph_race.c analyzer/verify_graph_outputs.c analyzer/graph_contents.c
@@ -32,6 +32,7 @@ $(eval $(call unit_test,analyzer_model,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LI
 $(eval $(call unit_test,analyzer_scopes,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
 $(eval $(call unit_test,analyzer_numbers,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
 $(eval $(call unit_test,analyzer_counts,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
+$(eval $(call unit_test,analyzer_order,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
 $(eval $(call unit_test,analyzer_findings,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
 $(eval $(call unit_test,analyzer_options,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
 $(eval $(call unit_test,analyzer_symbol,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))

@@ -49,6 +49,7 @@ enum { STACK_LIMIT = 4096, PARAM_LIMIT = 32768, REDZONE_LIMIT = 1 << 30, BUILD_I
     X(CAP_GRAPH, cap_graph, "graph")                                                                                   \
     X(CAP_GRAPH_NODE, cap_graph_node, "graph node")                                                                    \
     X(CAP_GRAPH_LAUNCH, cap_graph_launch, "graph launch")                                                              \
+    X(CAP_ORDER, cap_order, "order")                                                                                   \
     X(CAP_END, cap_end, "end")                                                                                         \
     X(CAP_GUARD, cap_guard, "guard")                                                                                   \
     X(CAP_RESERVE, cap_reserve, "reservation")                                                                         \
@@ -397,6 +398,10 @@ bool capture_check_references(const struct capture *c, const struct cap_head *re
         const struct cap_graph_launch *l = (const void *)record;
         return refers(c, record, CAP_GRAPH, l->graph, false, why) &&
                refers(c, record, CAP_STREAM, l->launch.stream, true, why);
+    }
+    case CAP_ORDER: {
+        const struct cap_order *o = (const void *)record;
+        return refers(c, record, CAP_STREAM, o->stream, true, why) && refers(c, record, CAP_EVENT, o->event, true, why);
     }
     case CAP_SNAPSHOT:
         return check_snapshot(c, (const void *)record, why);

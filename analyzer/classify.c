@@ -25,6 +25,7 @@ void classify(const struct model *m, const struct judgements *js, struct symbols
     classify_errors(m, js, symbols, out);
     classify_guard(m, symbols, out);
     classify_frees(m, symbols, out);
+    classify_order(m, js, symbols, out); /* before what it may explain */
     classify_numbers(m, js, symbols, out);
     classify_differences(m, js, out);
     if (out->count)

@@ -69,7 +69,7 @@ void classify_differences(const struct model *m, const struct judgements *js, st
 {
     for (size_t i = 0; i < js->count; i++) {
         const struct judgement *j = &js->items[i];
-        const struct model_launch *l = model_launch_by_number(m, j->launch);
+        const struct model_launch *l = j->raced ? NULL : model_launch_by_number(m, j->launch);
         for (size_t k = 0; l && k < j->difference_count; k++) {
             struct judgement_difference *d = &j->differences[k];
             struct finding *old = same_cause(m, out, difference_class(d->kind), l, d->node);

@@ -102,7 +102,7 @@ void classify_numbers(const struct model *m, const struct judgements *js, struct
 {
     for (size_t i = 0; i < js->count; i++) {
         struct judgement *j = &js->items[i];
-        const struct model_launch *l = model_launch_by_number(m, j->launch);
+        const struct model_launch *l = j->raced ? NULL : model_launch_by_number(m, j->launch);
         for (size_t k = 0; l && k < j->number_count; k++)
             take_number(m, symbols, l, &j->numbers[k], out);
     }

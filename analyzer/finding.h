@@ -86,6 +86,8 @@ void classify_damage(const struct model *model, const struct judgements *judgeme
 void classify_errors(const struct model *model, const struct judgements *judgements, struct symbols *symbols,
                      struct findings *out);
 void classify_copies(const struct model *model, struct symbols *symbols, struct findings *out);
+void classify_order(const struct model *model, const struct judgements *judgements, struct symbols *symbols,
+                    struct findings *out);
 /* After the ones that find accesses and errors. */
 void classify_guard(const struct model *model, struct symbols *symbols, struct findings *out);
 void classify_frees(const struct model *model, struct symbols *symbols, struct findings *out);

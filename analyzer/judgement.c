@@ -119,6 +119,9 @@ void judgement_clear(struct judgement *j)
     for (size_t i = 0; i < j->counts.pattern_count; i++)
         judgement_access_clear(&j->counts.patterns[i].access);
     free(j->counts.patterns);
+    for (size_t i = 0; i < j->touch_count; i++)
+        free(j->touches[i].runs);
+    free(j->touches);
     free(j->numbers_reason);
     free(j->reason);
     free(j->detail);

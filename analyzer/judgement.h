@@ -162,6 +162,17 @@ struct judgement_counts {
     size_t pattern_count;
 };
 
+/* Bytes that a launch touched: `bytes` at `offset` of the allocation and at each `stride` behind it, `count` times. */
+struct judgement_run {
+    uint64_t offset, bytes, stride, count;
+};
+struct judgement_touch {
+    uint32_t allocation;
+    bool write;                 /* else read, before it was written */
+    struct judgement_run *runs; /* owned; ascending */
+    size_t count;
+};
+
 struct judgement {
     size_t launch; /* number */
     enum judgement_verdict verdict;
@@ -180,6 +191,13 @@ struct judgement {
     struct judgement_number *numbers;
     size_t number_count;
     struct judgement_counts counts;
+    /* For the order between streams (docs/order.md). */
+    bool kernel_known;               /* the next two mean something */
+    bool may_wait;                   /* it may wait for memory that others write meanwhile */
+    bool atomics;                    /* it uses atomics or reductions on global memory */
+    struct judgement_touch *touches; /* owned; known when bytes_known; not necessarily all */
+    size_t touch_count;
+    bool raced; /* part of a stream race that was told; not stored */
 };
 
 struct judgements {

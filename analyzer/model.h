@@ -93,7 +93,8 @@ struct model {
     bool has_paths;              /* a launch or operator has a module path */
     struct model_graph **graphs; /* executable ones */
     size_t graph_count;
-    bool uses_graphs; /* work ran that the records do not show one by one */
+    bool uses_graphs;   /* work ran that the records do not show one by one */
+    bool records_order; /* the shim records all that orders work (CAP_ORDER), and each copy of a batch */
     struct map kernel_index, allocation_index, launch_index, graph_index; /* id or seq -> index */
     struct map operator_index;                                            /* seq -> index */
 };

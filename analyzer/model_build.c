@@ -148,8 +148,8 @@ static bool add_graph_launch(struct model *m, const struct cap_graph_launch *rec
 static bool writes_unseen(const struct model *m, const char *name)
 {
     static const char *const all[] = {
-        "cuStreamWaitValue",    "cuStreamWriteValue", "cuStreamBatchMemOp", "cuMemcpyBatchAsync",
-        "cuMemcpy3DBatchAsync", "cuLaunchGrid",       "cuIpcGetMemHandle",  "cuMemPoolExportPointer",
+        "cuStreamWaitValue", "cuStreamWriteValue", "cuStreamBatchMemOp",
+        "cuLaunchGrid",      "cuIpcGetMemHandle",  "cuMemPoolExportPointer",
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (strncmp(name, all[i], strlen(all[i])) == 0)
@@ -158,9 +158,26 @@ static bool writes_unseen(const struct model *m, const char *name)
     return strcmp(name, "cuLaunch") == 0 || (!m->graph_count && strncmp(name, "cuGraphLaunch", 13) == 0);
 }
 
-static void take_hook(struct model *m, const struct cap_hook *hook)
+/* Once they were counted only, as those were. */
+static bool is_batch(const char *name)
 {
-    if (hook->calls && writes_unseen(m, capture_string(m->capture, hook->name)))
+    return strncmp(name, "cuMemcpyBatchAsync", 18) == 0 || strncmp(name, "cuMemcpy3DBatchAsync", 20) == 0;
+}
+
+static void take_hooks(struct model *m)
+{
+    bool batches = false;
+    for (size_t i = 0; i < m->capture->record_count; i++) {
+        const struct cap_hook *hook = (const void *)m->capture->records[i];
+        if (hook->head.type != CAP_HOOK)
+            continue;
+        const char *name = capture_string(m->capture, hook->name);
+        if (hook->calls && writes_unseen(m, name))
+            m->uses_graphs = true;
+        batches = batches || (hook->calls && is_batch(name));
+        m->records_order = m->records_order || strcmp(name, "cuLaunchHostFunc") == 0; /* hooked since then */
+    }
+    if (batches && !m->records_order)
         m->uses_graphs = true;
 }
 
@@ -203,9 +220,6 @@ static bool add_record(struct model *m, const struct cap_head *record)
     case CAP_DEVICE:
         if (!m->device)
             m->device = (const void *)record;
-        return true;
-    case CAP_HOOK:
-        take_hook(m, (const void *)record);
         return true;
     case CAP_CHECKED:
         m->redzones_checked += ((const struct cap_checked *)record)->redzones;
@@ -303,6 +317,7 @@ enum status model_build(struct capture *c, struct model **out, struct diag *diag
         model_free(m);
         return diag_set(diag, STATUS_NO_MEMORY, c->path, -1, "no memory for the model of %zu records", c->record_count);
     }
+    take_hooks(m);
     join_snapshots(m);
     join_errors(m);
     note_unseen_graphs(m);

@@ -43,6 +43,7 @@ void session_classify(struct session *s)
         struct judgement *j = &s->judgements.items[i];
         for (size_t k = 0; k < j->fault_count; k++)
             j->faults[k].finding = 0;
+        j->raced = false;
     }
     classify(s->model, &s->judgements, s->symbols, &s->findings);
 }

@@ -1,4 +1,5 @@
 #include "analyzer/store.h"
+#include "analyzer/store_touch.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -194,6 +195,7 @@ static cJSON *judgement_json(const struct judgement *j)
     }
     if (j->counts.known)
         cJSON_AddItemToObject(json, "counts", counts_json(&j->counts));
+    store_touch_write(json, j);
     cJSON_AddBoolToObject(json, "numbers_checked", j->numbers_checked);
     if (j->numbers_reason)
         cJSON_AddStringToObject(json, "numbers_reason", j->numbers_reason);
@@ -465,6 +467,8 @@ static bool read_judgement(const cJSON *from, struct judgement *j)
     if (!j->faults || !j->differences || !j->numbers || j->launch == 0)
         return false;
     if (!read_counts(cJSON_GetObjectItemCaseSensitive(from, "counts"), &j->counts))
+        return false;
+    if (!store_touch_read(from, j))
         return false;
     cJSON_ArrayForEach(item, numbers) if (!read_number(item, &j->numbers[j->number_count++])) return false;
     cJSON_ArrayForEach(item, faults) if (!read_fault(item, &j->faults[j->fault_count++])) return false;

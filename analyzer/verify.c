@@ -155,6 +155,7 @@ static bool take_launch(struct verify *v, const struct model_launch *l, bool sel
         merge_written(v, l, &memory);
     else
         assume_written(v, l);
+    verify_take_kernel(v, l, j);
     assume_faults_written(v, j);
     verify_apply_stains(v, l);
     verify_memory_free(&memory);
@@ -189,11 +190,12 @@ enum status verify_start(struct verify *v, const struct model *m, const struct v
 {
     *v = (struct verify){.model = m, .options = options};
     v->reach = calloc(m->kernel_count + 1, sizeof *v->reach);
+    v->kernels = calloc(m->kernel_count + 1, sizeof *v->kernels);
     model_live_start(&v->live, m);
     blob_cache_start(&v->blobs, m->capture, BLOB_BUDGET);
     v->sm = m->device ? m->device->major * 10 + m->device->minor : 0;
     v->sm_count = m->device ? m->device->sm_count : 1;
-    if (valid_bytes_start(&v->valid, m) && overlap_start(&v->overlap, m) && v->reach)
+    if (valid_bytes_start(&v->valid, m) && overlap_start(&v->overlap, m) && v->reach && v->kernels)
         return STATUS_OK;
     return diag_set(diag, STATUS_NO_MEMORY, m->capture->path, -1, "no memory");
 }
@@ -207,6 +209,7 @@ void verify_end(struct verify *v)
     free(v->modules);
     verify_stains_end(v);
     free(v->reach);
+    free(v->kernels);
     map_free(&v->module_index);
     model_live_end(&v->live);
     valid_bytes_end(&v->valid);

@@ -58,6 +58,7 @@ struct verify {
     size_t module_count;
     struct map module_index; /* module id -> index */
     uint8_t *reach;          /* enum verify_reach by kernel index: where it writes */
+    uint8_t *kernels;        /* likewise: what verify_take_kernel() found */
     uint32_t sm, sm_count;
     struct verify_stain *stains; /* owned */
     size_t stain_count;
@@ -97,6 +98,9 @@ void verify_take_access(const struct reference_module *module, const struct ptx_
 /* Runs the launch with shadows and fills the numbers of *j. `like` tells module and layout; memory is made anew. */
 void verify_numbers(struct verify *v, const struct model_launch *launch, const struct reference_launch *like,
                     struct judgement *j);
+/* Fills in what the run read and wrote, and what its kernel may do beside that; for the order between streams. */
+void verify_take_touches(const struct verify_memory *memory, struct judgement *j);
+void verify_take_kernel(struct verify *v, const struct model_launch *launch, struct judgement *j);
 /* Compares and decides: as written, different, or not to be told. `memory` is as the run left it; it may be made again.
  */
 void verify_outputs(struct verify *v, const struct model_launch *launch, const struct reference_module *module,

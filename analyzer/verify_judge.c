@@ -223,6 +223,7 @@ void verify_judge(struct verify *v, const struct model_launch *l, struct judgeme
         *ran = true;
         j->bytes_known = true;
         verify_memory_moved(memory, &j->bytes_read, &j->bytes_written);
+        verify_take_touches(memory, j);
         enum verify_garbage garbage = has_uninitialised(&result) ? verify_garbage(v, l, &run) : VERIFY_GARBAGE_HARMLESS;
         if (garbage == VERIFY_GARBAGE_HARMLESS)
             drop_uninitialised(&result);

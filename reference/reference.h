@@ -47,6 +47,9 @@ enum reference_trait {
 enum { REFERENCE_FREEDOMS = REFERENCE_POINTERS - 1 };
 unsigned reference_traits(const struct reference_module *module, const struct ptx_kernel *kernel);
 
+/* May it wait for memory that others write while it runs (a spin loop)? Yes also where that cannot be ruled out. */
+bool reference_may_wait(const struct reference_module *module, const struct ptx_kernel *kernel);
+
 /* ---- launches ---- */
 
 enum reference_region_flags {

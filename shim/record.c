@@ -97,3 +97,14 @@ void record_sync_done(struct cap_sync *record, const struct call *call, CUresult
     __atomic_store_n(&record->wait_ns, capture_tsc_to_ns(call->real_end - call->real_begin), __ATOMIC_RELAXED);
     __atomic_store_n(&record->result, (int32_t)result, __ATOMIC_RELAXED);
 }
+
+void record_order(const struct call *call, enum cap_order_op op, uint32_t event, uint32_t stream)
+{
+    struct cap_order *record = capture_record(CAP_ORDER, sizeof *record, call->seq, call->tsc);
+    if (!record)
+        return;
+    record->op = op;
+    record->event = event;
+    record->stream = stream;
+    capture_commit(record);
+}

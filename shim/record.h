@@ -17,4 +17,7 @@ struct cap_free *record_free(const struct call *call, const struct allocation *a
 struct cap_sync *record_sync(const struct call *call, enum cap_sync_kind kind, uint32_t object);
 void record_sync_done(struct cap_sync *record, const struct call *call, CUresult result);
 
+/* CAP_ORDER. After a call that succeeded; `event` and `stream` are ids, 0: none or unknown. */
+void record_order(const struct call *call, enum cap_order_op op, uint32_t event, uint32_t stream);
+
 #endif

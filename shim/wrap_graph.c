@@ -5,12 +5,21 @@
 #include "shim/call.h"
 #include "shim/device_work.h"
 #include "shim/graph.h"
+#include "shim/record.h"
+#include "shim/track.h"
 
-static CUresult begun(struct call *call, CUresult result)
+static uint32_t stream_id(const struct call *call, CUstream stream)
+{
+    return track_stream_id(stream, hook_kind(call->hook) == HOOK_PER_THREAD);
+}
+
+static CUresult begun(struct call *call, CUstream stream, CUresult result)
 {
     call_end(call);
     if (result != CUDA_SUCCESS)
         device_capture_ended();
+    else
+        record_order(call, CAP_ORDER_CAPTURE_BEGIN, 0, stream_id(call, stream));
     return call_leave(call, result);
 }
 
@@ -30,7 +39,7 @@ static CUresult begin_v1(enum hook hook, CUstream stream)
     struct call call;
     if (!begin(&call, hook))
         return PASS(cuStreamBeginCapture, hook)(stream);
-    return begun(&call, REAL(cuStreamBeginCapture, hook)(stream));
+    return begun(&call, stream, REAL(cuStreamBeginCapture, hook)(stream));
 }
 
 CUresult cuStreamBeginCapture(CUstream hStream)
@@ -48,7 +57,7 @@ static CUresult begin_v2(enum hook hook, CUstream stream, CUstreamCaptureMode mo
     struct call call;
     if (!begin(&call, hook))
         return PASS(cuStreamBeginCapture_v2, hook)(stream, mode);
-    return begun(&call, REAL(cuStreamBeginCapture_v2, hook)(stream, mode));
+    return begun(&call, stream, REAL(cuStreamBeginCapture_v2, hook)(stream, mode));
 }
 
 CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)
@@ -67,7 +76,8 @@ static CUresult begin_to_graph(enum hook hook, CUstream stream, CUgraph graph, c
     struct call call;
     if (!begin(&call, hook))
         return PASS(cuStreamBeginCaptureToGraph, hook)(stream, graph, dependencies, data, count, mode);
-    return begun(&call, REAL(cuStreamBeginCaptureToGraph, hook)(stream, graph, dependencies, data, count, mode));
+    return begun(&call, stream,
+                 REAL(cuStreamBeginCaptureToGraph, hook)(stream, graph, dependencies, data, count, mode));
 }
 
 CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,
@@ -96,8 +106,10 @@ static CUresult end_capture(enum hook hook, CUstream stream, CUgraph *graph)
     call_end(&call);
     /* A capture that was invalidated ends here as well, with an error of its own. */
     if (result == CUDA_SUCCESS || result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED ||
-        result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED)
+        result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED) {
         device_capture_ended();
+        record_order(&call, CAP_ORDER_CAPTURE_END, 0, stream_id(&call, stream));
+    }
     return call_leave(&call, result);
 }
 
@@ -116,7 +128,10 @@ static CUresult launch_graph(enum hook hook, CUgraphExec graph, CUstream handle)
     struct call call;
     if (!call_enter(&call, hook))
         return PASS(cuGraphLaunch, hook)(graph, handle);
-    return call_leave(&call, graph_launch(&call, hook, graph, handle));
+    CUresult result = graph_launch(&call, hook, graph, handle);
+    if (result == CUDA_SUCCESS)
+        record_order(&call, CAP_ORDER_GRAPH_LAUNCH, 0, stream_id(&call, handle));
+    return call_leave(&call, result);
 }
 
 CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)

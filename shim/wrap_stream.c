@@ -129,6 +129,8 @@ static CUresult stream_query(enum hook hook, CUstream handle)
     call_begin(&call);
     CUresult result = REAL(cuStreamQuery, hook)(handle);
     call_end(&call);
+    if (result == CUDA_SUCCESS)
+        record_order(&call, CAP_ORDER_STREAM_DONE, 0, track_stream_id(handle, hook_kind(hook) == HOOK_PER_THREAD));
     health_poll();
     return call_leave(&call, result);
 }
@@ -256,9 +258,31 @@ CUresult cuEventQuery(CUevent hEvent)
     call_begin(&call);
     CUresult result = REAL(cuEventQuery, HOOK_cuEventQuery)(hEvent);
     call_end(&call);
+    if (result == CUDA_SUCCESS)
+        record_order(&call, CAP_ORDER_EVENT_DONE, track_event(hEvent, NULL), 0);
     health_poll();
     return call_leave(&call, result);
 }
+
+/* Two events have a time between them only when both are complete. */
+#define ELAPSED(name)                                                                                                  \
+    CUresult name(float *pMilliseconds, CUevent hStart, CUevent hEnd)                                                  \
+    {                                                                                                                  \
+        struct call call;                                                                                              \
+        if (!call_enter(&call, HOOK_##name))                                                                           \
+            return PASS(name, HOOK_##name)(pMilliseconds, hStart, hEnd);                                               \
+        call_begin(&call);                                                                                             \
+        CUresult result = REAL(name, HOOK_##name)(pMilliseconds, hStart, hEnd);                                        \
+        call_end(&call);                                                                                               \
+        if (result == CUDA_SUCCESS) {                                                                                  \
+            record_order(&call, CAP_ORDER_EVENT_DONE, track_event(hStart, NULL), 0);                                   \
+            call.seq = capture_next_seq();                                                                             \
+            record_order(&call, CAP_ORDER_EVENT_DONE, track_event(hEnd, NULL), 0);                                     \
+        }                                                                                                              \
+        return call_leave(&call, result);                                                                              \
+    }
+ELAPSED(cuEventElapsedTime)
+ELAPSED(cuEventElapsedTime_v2)
 
 CUresult cuCtxSynchronize(void)
 {

@@ -1,7 +1,11 @@
-/* wrap_unseen.c - calls that write device memory, or let others write it, and have no record: stream memory operations,
- * batches of copies, exports to other processes. They are only counted; a capture in which one was called says so
- * (CAP_HOOK), and the analyzer then holds no memory to be unwritten. */
+/* wrap_unseen.c - calls that write device memory, or let others write it, and do not tell where: stream memory
+ * operations, exports to other processes. They are counted; a capture in which one was called says so (CAP_HOOK), and
+ * the analyzer then holds no memory to be unwritten. */
+#include <opsdebug/capture.h>
+
 #include "shim/call.h"
+#include "shim/record.h"
+#include "shim/track.h"
 
 #define UNSEEN(symbol, parameters, arguments)                                                                          \
     CUresult symbol parameters                                                                                         \
@@ -14,49 +18,36 @@
         call_end(&call);                                                                                               \
         return call_leave(&call, result);                                                                              \
     }
-#define IN_ALL_FORMS(symbol, parameters, arguments)                                                                    \
-    UNSEEN(symbol, parameters, arguments)                                                                              \
-    UNSEEN(symbol##_ptsz, parameters, arguments)                                                                       \
-    UNSEEN(symbol##_v2, parameters, arguments)                                                                         \
-    UNSEEN(symbol##_v2_ptsz, parameters, arguments)
-#define IN_BOTH_FORMS(symbol, parameters, arguments)                                                                   \
-    UNSEEN(symbol, parameters, arguments)                                                                              \
-    UNSEEN(symbol##_ptsz, parameters, arguments)
 
-/* Stream memory operations. */
-IN_ALL_FORMS(cuStreamWaitValue32, (CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags),
-             (stream, addr, value, flags))
-IN_ALL_FORMS(cuStreamWaitValue64, (CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags),
-             (stream, addr, value, flags))
-IN_ALL_FORMS(cuStreamWriteValue32, (CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags),
-             (stream, addr, value, flags))
-IN_ALL_FORMS(cuStreamWriteValue64, (CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags),
-             (stream, addr, value, flags))
-IN_ALL_FORMS(cuStreamBatchMemOp,
+/* Stream memory operations: what they write is not recorded, but that they order work is. */
+#define ORDERS(symbol, op, own_stream, parameters, arguments)                                                          \
+    CUresult symbol parameters                                                                                         \
+    {                                                                                                                  \
+        struct call call;                                                                                              \
+        if (!call_enter(&call, HOOK_##symbol))                                                                         \
+            return PASS(symbol, HOOK_##symbol) arguments;                                                              \
+        call_begin(&call);                                                                                             \
+        CUresult result = REAL(symbol, HOOK_##symbol) arguments;                                                       \
+        call_end(&call);                                                                                               \
+        if (result == CUDA_SUCCESS)                                                                                    \
+            record_order(&call, op, 0, track_stream_id(stream, own_stream));                                           \
+        return call_leave(&call, result);                                                                              \
+    }
+#define IN_ALL_FORMS(symbol, op, parameters, arguments)                                                                \
+    ORDERS(symbol, op, false, parameters, arguments)                                                                   \
+    ORDERS(symbol##_ptsz, op, true, parameters, arguments)                                                             \
+    ORDERS(symbol##_v2, op, false, parameters, arguments)                                                              \
+    ORDERS(symbol##_v2_ptsz, op, true, parameters, arguments)
+#define VALUE(bits) (CUstream stream, CUdeviceptr addr, cuuint##bits##_t value, unsigned int flags)
+
+IN_ALL_FORMS(cuStreamWaitValue32, CAP_ORDER_WAIT_VALUE, VALUE(32), (stream, addr, value, flags))
+IN_ALL_FORMS(cuStreamWaitValue64, CAP_ORDER_WAIT_VALUE, VALUE(64), (stream, addr, value, flags))
+IN_ALL_FORMS(cuStreamWriteValue32, CAP_ORDER_WRITE_VALUE, VALUE(32), (stream, addr, value, flags))
+IN_ALL_FORMS(cuStreamWriteValue64, CAP_ORDER_WRITE_VALUE, VALUE(64), (stream, addr, value, flags))
+/* It may wait, and it may write. */
+IN_ALL_FORMS(cuStreamBatchMemOp, CAP_ORDER_WAIT_VALUE,
              (CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags),
              (stream, count, paramArray, flags))
-
-/* Batches. */
-IN_BOTH_FORMS(cuMemcpyBatchAsync,
-              (CUdeviceptr * dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs,
-               size_t *attrsIdxs, size_t numAttrs, size_t *failIdx, CUstream hStream),
-              (dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream))
-IN_BOTH_FORMS(cuMemcpy3DBatchAsync,
-              (size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags,
-               CUstream hStream),
-              (numOps, opList, failIdx, flags, hStream))
-#define BATCH_V2(symbol)                                                                                               \
-    UNSEEN(symbol,                                                                                                     \
-           (CUdeviceptr * dsts, CUdeviceptr * srcs, size_t * sizes, size_t count, CUmemcpyAttributes * attrs,          \
-            size_t * attrsIdxs, size_t numAttrs, CUstream hStream),                                                    \
-           (dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream))
-BATCH_V2(cuMemcpyBatchAsync_v2)
-BATCH_V2(cuMemcpyBatchAsync_v2_ptsz)
-#define BOXES_V2(symbol)                                                                                               \
-    UNSEEN(symbol, (size_t numOps, CUDA_MEMCPY3D_BATCH_OP * opList, unsigned long long flags, CUstream hStream),       \
-           (numOps, opList, flags, hStream))
-BOXES_V2(cuMemcpy3DBatchAsync_v2)
-BOXES_V2(cuMemcpy3DBatchAsync_v2_ptsz)
 
 /* Exports; cuIpcGetMemHandle is in wrap_share.c. */
 UNSEEN(cuMemPoolExportPointer, (CUmemPoolPtrExportData * shareData_out, CUdeviceptr ptr), (shareData_out, ptr))

@@ -100,6 +100,7 @@ enum cap_type {
     CAP_HEALTH = 36,
     CAP_HEALTH_CHECKED = 37,
     CAP_END = 40,
+    CAP_ORDER = 45,
     CAP_GRAPH = 50,
     CAP_GRAPH_NODE = 51,
     CAP_GRAPH_LAUNCH = 52,
@@ -322,6 +323,27 @@ struct cap_event_op_record {
     struct cap_head head;
     uint32_t op, event, stream, reserved;
 };
+
+/* What else orders the program's work, or may, beside CAP_SYNC and CAP_EVENT_OP. Written after the call succeeded, with
+ * the seq of its start. Memory that graphs and stream memory operations touch is not told. */
+enum cap_order_op {
+    CAP_ORDER_STREAM_DONE,   /* cuStreamQuery: all work of the stream is complete */
+    CAP_ORDER_EVENT_DONE,    /* cuEventQuery, cuEventElapsedTime: what the event was recorded behind is complete */
+    CAP_ORDER_HOST_FUNCTION, /* a function of the host in the stream: it may tell anybody, and wait for anybody */
+    CAP_ORDER_WRITE_VALUE,   /* the stream writes a word that somebody may wait for */
+    CAP_ORDER_WAIT_VALUE,    /* the stream waits for a word, which anybody may write */
+    CAP_ORDER_GRAPH_LAUNCH,
+    CAP_ORDER_CAPTURE_BEGIN, /* from here on the stream's work goes into a graph, as does that of streams that wait for
+                              */
+    CAP_ORDER_CAPTURE_END,   /* an event recorded in it */
+    CAP_ORDER_FOREIGN,       /* other interfaces, other processes, whole contexts: anything may be ordered by it */
+    CAP_ORDER_OPS
+};
+struct cap_order {
+    struct cap_head head;
+    uint32_t op, event, stream, reserved; /* ids; 0: none, or unknown */
+};
+_Static_assert(sizeof(struct cap_order) == 40, "cap_order");
 
 /* ---- what the shim measured or found ---- */
 

@@ -46,6 +46,32 @@ static void test_traits(void **state)
     assert_int_equal(traits(KERNEL("mov.u32 %r1, %clock;\n")), REFERENCE_IDENTITY);
 }
 
+static bool may_wait(const char *ptx)
+{
+    struct reference_module *m = load(ptx);
+    bool waits = reference_may_wait(m, ptx_module_find_kernel(reference_module_ptx(m), "k"));
+    reference_module_close(m);
+    return waits;
+}
+
+static void test_may_wait(void **state)
+{
+    /* Loops around loads that must be done again. */
+    assert_true(may_wait(KERNEL("W:\nld.volatile.global.u32 %r1, [%rd1];\nsetp.eq.s32 %p1, %r1, 0;\n@%p1 bra W;\n")));
+    assert_true(may_wait(KERNEL("W: ld.acquire.gpu.u32 %r1, [%rd1]; setp.eq.s32 %p1, %r1, 0; @%p1 bra.uni W;\n")));
+    assert_true(may_wait(KERNEL(
+        "W:\n.loc 1 2 3\natom.global.cas.b32 %r1, [%rd1], 0, 1; // take\nsetp.eq.s32 %p1, %r1, 1;\n@%p1 bra W;\n")));
+    /* A plain load, no loop, a result that nobody uses, the block's own memory. */
+    assert_false(may_wait(KERNEL("W:\nld.global.u32 %r1, [%rd1];\nsetp.eq.s32 %p1, %r1, 0;\n@%p1 bra W;\n")));
+    assert_false(may_wait(KERNEL("ld.volatile.global.u32 %r1, [%rd1];\nst.global.u32 [%rd2], %r1;\n")));
+    assert_false(may_wait(KERNEL("W:\natom.global.add.u32 %r1, [%rd1], 1;\nld.global.u32 %r2, [%rd2];\nsetp.eq.s32 "
+                                 "%p1, %r2, 0;\n@%p1 bra W;\n")));
+    assert_false(may_wait(
+        KERNEL(".shared .b32 s;\nW:\nld.volatile.shared.u32 %r1, [s];\nsetp.eq.s32 %p1, %r1, 0;\n@%p1 bra W;\n")));
+    assert_false(
+        may_wait(KERNEL("bra V;\nW:\nret;\nV:\nld.volatile.global.u32 %r1, [%rd1];\nst.global.u32 [%rd2], %r1;\n")));
+}
+
 /* Other kernels of the module do not count. */
 static void test_traits_of_one_kernel(void **state)
 {
@@ -298,6 +324,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_traits),
+        cmocka_unit_test(test_may_wait),
         cmocka_unit_test(test_traits_of_one_kernel),
         cmocka_unit_test(test_run_unsupported),
         cmocka_unit_test(test_run_heap),

@@ -1,0 +1,100 @@
+/* verify_touch.c - what a launch that was executed again read and wrote, as runs of bytes, for the order between
+ * streams (docs/order.md). */
+#include "analyzer/verify.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Patterns of one allocation that are kept. The rest is left out: it takes no part in findings. */
+enum { MOST_RUNS = 64 };
+
+static uint64_t word_of(const uint8_t *bits, uint64_t bytes, uint64_t index)
+{
+    uint64_t word = 0, left = (bytes + 7) / 8 - index * 8;
+    memcpy(&word, bits + index * 8, left < 8 ? (size_t)left : 8);
+    return word;
+}
+
+/* The first byte from `from` whose bit is `value`; `bytes` when there is none. */
+static uint64_t next_bit(const uint8_t *bits, uint64_t bytes, uint64_t from, bool value)
+{
+    while (from < bytes) {
+        uint64_t word = word_of(bits, bytes, from / 64);
+        word = (value ? word : ~word) >> from % 64;
+        if (word) {
+            from += (uint64_t)__builtin_ctzll(word);
+            return from < bytes ? from : bytes;
+        }
+        from = (from / 64 + 1) * 64;
+    }
+    return bytes;
+}
+
+/* Makes the interval part of the last run when it goes on in its rhythm. False: there is no room for another run. */
+static bool add_interval(struct judgement_run *runs, size_t *count, uint64_t offset, uint64_t bytes)
+{
+    struct judgement_run *last = *count ? &runs[*count - 1] : NULL;
+    if (last && last->bytes == bytes && (last->count == 1 || offset == last->offset + last->stride * last->count)) {
+        if (last->count++ == 1)
+            last->stride = offset - last->offset;
+        return true;
+    }
+    if (*count == MOST_RUNS)
+        return false;
+    runs[(*count)++] = (struct judgement_run){offset, bytes, 0, 1};
+    return true;
+}
+
+static void take_bits(const uint8_t *bits, uint64_t bytes, uint32_t allocation, bool write, struct judgement *j)
+{
+    struct judgement_run runs[MOST_RUNS];
+    size_t count = 0;
+    for (uint64_t at = 0; bits && (at = next_bit(bits, bytes, at, true)) < bytes;) {
+        uint64_t end = next_bit(bits, bytes, at, false);
+        if (!add_interval(runs, &count, at, end - at))
+            break;
+        at = end;
+    }
+    struct judgement_touch *more = count ? realloc(j->touches, (j->touch_count + 1) * sizeof *more) : NULL;
+    if (!more)
+        return;
+    j->touches = more;
+    struct judgement_touch *t = &more[j->touch_count];
+    *t = (struct judgement_touch){.allocation = allocation, .write = write};
+    t->runs = malloc(count * sizeof *t->runs);
+    if (!t->runs)
+        return;
+    memcpy(t->runs, runs, count * sizeof *runs);
+    t->count = count;
+    j->touch_count++;
+}
+
+void verify_take_touches(const struct verify_memory *memory, struct judgement *j)
+{
+    for (size_t i = 0; i < memory->count; i++) {
+        const struct reference_region *r = &memory->regions[i];
+        if (memory->info[i].freed)
+            continue;
+        take_bits(r->written, r->bytes, memory->info[i].allocation->id, true, j);
+        take_bits(r->read, r->bytes, memory->info[i].allocation->id, false, j);
+    }
+}
+
+void verify_take_kernel(struct verify *v, const struct model_launch *l, struct judgement *j)
+{
+    enum { KNOWN = 1, WAITS = 2, ATOMICS = 4 };
+    uint8_t *seen = &v->kernels[l->kernel - v->model->kernels];
+    const struct verify_module *m = verify_module_of(v, l);
+    const struct ptx_module *ptx = m->module ? reference_module_ptx(m->module) : NULL;
+    const struct ptx_kernel *kernel = ptx ? ptx_module_find_kernel(ptx, l->kernel->mangled) : NULL;
+    if (kernel && !*seen) {
+        *seen = KNOWN;
+        if (reference_may_wait(m->module, kernel))
+            *seen |= WAITS;
+        if (reference_traits(m->module, kernel) & REFERENCE_ORDER)
+            *seen |= ATOMICS;
+    }
+    j->kernel_known = *seen & KNOWN;
+    j->may_wait = *seen & WAITS;
+    j->atomics = *seen & ATOMICS;
+}

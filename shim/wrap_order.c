@@ -1,0 +1,49 @@
+/* wrap_order.c - what orders work beside events and waiting: functions of the host in a stream, events of whole
+ * contexts, semaphores of other interfaces, events shared with other processes. The analyzer must know of each, or it
+ * would call work unordered that is not.
+ */
+#include <opsdebug/capture.h>
+
+#include "shim/call.h"
+#include "shim/record.h"
+#include "shim/track.h"
+
+#define NO_STREAM                  0
+#define STREAM(handle, own_stream) track_stream_id(handle, own_stream)
+
+#define ORDER(symbol, op, stream, parameters, ...)                                                                     \
+    CUresult symbol parameters                                                                                         \
+    {                                                                                                                  \
+        struct call call;                                                                                              \
+        if (!call_enter(&call, HOOK_##symbol))                                                                         \
+            return PASS(symbol, HOOK_##symbol)(__VA_ARGS__);                                                           \
+        call_begin(&call);                                                                                             \
+        CUresult result = REAL(symbol, HOOK_##symbol)(__VA_ARGS__);                                                    \
+        call_end(&call);                                                                                               \
+        if (result == CUDA_SUCCESS)                                                                                    \
+            record_order(&call, op, 0, stream);                                                                        \
+        return call_leave(&call, result);                                                                              \
+    }
+#define ORDER_BOTH(symbol, op, parameters, ...)                                                                        \
+    ORDER(symbol, op, STREAM(hStream, false), parameters, __VA_ARGS__)                                                 \
+    ORDER(symbol##_ptsz, op, STREAM(hStream, true), parameters, __VA_ARGS__)
+
+ORDER_BOTH(cuLaunchHostFunc, CAP_ORDER_HOST_FUNCTION, (CUstream hStream, CUhostFn fn, void *userData), hStream, fn,
+           userData)
+ORDER_BOTH(cuStreamAddCallback, CAP_ORDER_HOST_FUNCTION,
+           (CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags), hStream, callback,
+           userData, flags)
+ORDER_BOTH(cuSignalExternalSemaphoresAsync, CAP_ORDER_FOREIGN,
+           (const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray,
+            unsigned int numExtSems, CUstream hStream),
+           extSemArray, paramsArray, numExtSems, hStream)
+ORDER_BOTH(cuWaitExternalSemaphoresAsync, CAP_ORDER_FOREIGN,
+           (const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray,
+            unsigned int numExtSems, CUstream hStream),
+           extSemArray, paramsArray, numExtSems, hStream)
+ORDER(cuCtxRecordEvent, CAP_ORDER_FOREIGN, NO_STREAM, (CUcontext hCtx, CUevent hEvent), hCtx, hEvent)
+ORDER(cuCtxWaitEvent, CAP_ORDER_FOREIGN, NO_STREAM, (CUcontext hCtx, CUevent hEvent), hCtx, hEvent)
+ORDER(cuGreenCtxRecordEvent, CAP_ORDER_FOREIGN, NO_STREAM, (CUgreenCtx hCtx, CUevent hEvent), hCtx, hEvent)
+ORDER(cuGreenCtxWaitEvent, CAP_ORDER_FOREIGN, NO_STREAM, (CUgreenCtx hCtx, CUevent hEvent), hCtx, hEvent)
+ORDER(cuIpcGetEventHandle, CAP_ORDER_FOREIGN, NO_STREAM, (CUipcEventHandle * pHandle, CUevent event), pHandle, event)
+ORDER(cuIpcOpenEventHandle, CAP_ORDER_FOREIGN, NO_STREAM, (CUevent * phEvent, CUipcEventHandle handle), phEvent, handle)

@@ -161,8 +161,9 @@ static bool segment_usable(struct capture *c, const struct capture_segment *s)
                        sizeof *head);
         return false;
     }
-    if (head->magic == 0 && head->version == 0)
-        return false; /* allocated, killed before its header was written */
+    if (head->magic == 0 && (s->bytes < sizeof *head + sizeof(struct cap_head) ||
+                             ((const struct cap_head *)(s->data + sizeof *head))->size == 0))
+        return false; /* allocated, killed before its header was complete: the magic is stored last */
     if (head->magic != CAP_SEGMENT_MAGIC) {
         capture_reject(c, (const void *)s->data, "not a segment: the magic is %016" PRIx64 ", expected %016" PRIx64,
                        head->magic, CAP_SEGMENT_MAGIC);

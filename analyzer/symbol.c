@@ -17,11 +17,17 @@
 
 enum { FRAME_LIMIT = 256 }; /* of a stack, inlined ones included */
 
+/* Each with a Dwfl of its own: objects that came and went may have had the same addresses. */
+struct object {
+    const struct cap_object *record;
+    bool usable;
+    Dwfl *dwfl; /* NULL: not needed yet, or not usable */
+};
+
 struct symbols {
     const struct capture *capture;
-    Dwfl *dwfl;
     bool opened;
-    const struct cap_object **objects; /* owned */
+    struct object *objects; /* owned; in order of seq */
     size_t object_count;
     size_t missing;
     struct map stacks; /* id -> struct symbol_stack, owned */
@@ -60,9 +66,10 @@ void symbols_free(struct symbols *s)
         free(stack);
     }
     map_free(&s->stacks);
-    free((void *)s->objects);
-    if (s->dwfl)
-        dwfl_end(s->dwfl);
+    for (size_t i = 0; i < s->object_count; i++)
+        if (s->objects[i].dwfl)
+            dwfl_end(s->objects[i].dwfl);
+    free(s->objects);
     free(s);
 }
 
@@ -82,20 +89,19 @@ static bool same_build(int fd, const struct cap_object *object)
     return same;
 }
 
-static bool report_object(struct symbols *s, const struct cap_object *object)
+/* Whether the file at the recorded path is the one that ran. */
+static bool usable(const struct symbols *s, const struct cap_object *record)
 {
-    if (!object)
-        return false;
-    const char *path = capture_string(s->capture, object->path);
+    const char *path = capture_string(s->capture, record->path);
     struct stat st;
     if (path[0] != '/')
         return false;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return false;
-    bool usable = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && same_build(fd, object);
+    bool same = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && same_build(fd, record);
     close(fd);
-    return usable && dwfl_report_elf(s->dwfl, name_file(path), path, -1, object->bias, true);
+    return same;
 }
 
 static void open_objects(struct symbols *s)
@@ -106,18 +112,32 @@ static void open_objects(struct symbols *s)
     size_t count = 0;
     for (size_t i = 0; i < s->capture->record_count; i++)
         count += s->capture->records[i]->type == CAP_OBJECT;
-    s->objects = calloc(count + 1, sizeof(void *));
-    s->dwfl = dwfl_begin(&callbacks);
-    if (!s->dwfl || !s->objects)
+    s->objects = calloc(count + 1, sizeof *s->objects);
+    if (!s->objects)
         return;
-    for (size_t i = 0; i < s->capture->record_count; i++)
-        if (s->capture->records[i]->type == CAP_OBJECT)
-            s->objects[s->object_count++] = (const void *)s->capture->records[i];
-    dwfl_report_begin(s->dwfl);
-    for (size_t i = 0; i < s->object_count; i++)
-        if (!report_object(s, s->objects[i]))
-            s->missing++;
-    dwfl_report_end(s->dwfl, NULL, NULL);
+    for (size_t i = 0; i < s->capture->record_count; i++) {
+        if (s->capture->records[i]->type != CAP_OBJECT)
+            continue;
+        struct object *object = &s->objects[s->object_count++];
+        object->record = (const void *)s->capture->records[i];
+        object->usable = usable(s, object->record);
+        s->missing += !object->usable;
+    }
+}
+
+static Dwfl_Module *module_at(const struct symbols *s, struct object *object, uint64_t address)
+{
+    if (object->usable && !object->dwfl) {
+        const char *path = capture_string(s->capture, object->record->path);
+        object->dwfl = dwfl_begin(&callbacks);
+        if (object->dwfl) {
+            dwfl_report_begin(object->dwfl);
+            object->usable =
+                dwfl_report_elf(object->dwfl, name_file(path), path, -1, object->record->bias, true) != NULL;
+            dwfl_report_end(object->dwfl, NULL, NULL);
+        }
+    }
+    return object->dwfl ? dwfl_addrmodule(object->dwfl, address) : NULL;
 }
 
 size_t symbols_missing(struct symbols *s)
@@ -232,22 +252,29 @@ static bool push_with_lines(struct symbol_stack *stack, Dwfl_Module *module, uin
     return true;
 }
 
-static const struct cap_object *object_at(const struct symbols *s, uint64_t address)
+/* What lay at `address` when the record with `seq` was written: the object that was recorded last before it. One that
+ * is recorded later only is better than none: two threads may write their records out of order. */
+static struct object *object_at(struct symbols *s, uint64_t address, uint64_t seq)
 {
-    for (size_t i = 0; i < s->object_count; i++)
-        if (address >= s->objects[i]->start && address < s->objects[i]->end)
-            return s->objects[i];
-    return NULL;
+    struct object *found = NULL;
+    for (size_t i = 0; i < s->object_count; i++) {
+        struct object *object = &s->objects[i];
+        if (found && object->record->head.seq > seq)
+            break;
+        if (address >= object->record->start && address < object->record->end)
+            found = object;
+    }
+    return found;
 }
 
-static void push_frame(struct symbols *s, struct symbol_stack *stack, uint64_t return_address)
+static void push_frame(struct symbols *s, struct symbol_stack *stack, uint64_t return_address, uint64_t seq)
 {
     /* The call lies before the address it returns to, which may belong to the next line or function. */
     uint64_t address = return_address ? return_address - 1 : 0;
-    const struct cap_object *object = object_at(s, address);
-    const char *name = object ? name_file(capture_string(s->capture, object->path)) : "?";
-    uint64_t offset = object ? address - object->bias : address;
-    Dwfl_Module *module = object && s->dwfl ? dwfl_addrmodule(s->dwfl, address) : NULL;
+    struct object *object = object_at(s, address, seq);
+    const char *name = object ? name_file(capture_string(s->capture, object->record->path)) : "?";
+    uint64_t offset = object ? address - object->record->bias : address;
+    Dwfl_Module *module = object ? module_at(s, object, address) : NULL;
     if (module && push_with_lines(stack, module, address, name, offset))
         return;
     push(stack, module ? dwfl_module_addrname(module, address) : NULL, NULL, 0, name, offset, false);
@@ -273,7 +300,7 @@ const struct symbol_stack *symbols_stack(struct symbols *s, uint32_t id)
     stack->frames = frames;
     const uint64_t *addresses = (const uint64_t *)(record + 1);
     for (uint32_t i = 0; i < record->count && stack->count < FRAME_LIMIT; i++)
-        push_frame(s, stack, addresses[i]);
+        push_frame(s, stack, addresses[i], record->head.seq);
     while (stack->own < stack->count && !stack->frames[stack->own].own)
         stack->own++;
     while (stack->near < stack->count && stack->frames[stack->near].foreign)

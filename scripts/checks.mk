@@ -7,13 +7,13 @@ unit: $(UNIT_TESTS) ## unit tests (cmocka)
 	@scripts/run-tests $(UNIT_TESTS)
 
 e2e: $(TARGETS) $(PROGRAMS) $(PAIRS) | $(SETUP_CLIENTS) ## end-to-end tests on nvcc-built programs
-	@B=$(B) scripts/run-tests $(sort $(wildcard tests/e2e/*.sh))
+	@B=$(B) scripts/run-tests $(sort $(wildcard tests/e2e/*.sh tests/gpu/*.sh))
 
 fuzz: $(FUZZ_TARGETS) ## each fuzz target for FUZZ_SECONDS
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/run-fuzz $(FUZZ_TARGETS)
 
 check: $(TARGETS) $(PROGRAMS) $(PAIRS) $(UNIT_TESTS) $(FUZZ_TARGETS) $(BENCHES) | $(SETUP_CLIENTS) ## all tests; ends with "N passed, N failed"
-	@B=$(B) FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/run-tests $(UNIT_TESTS) $(sort $(wildcard tests/e2e/*.sh)) --fuzz $(FUZZ_TARGETS)
+	@B=$(B) FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/run-tests $(UNIT_TESTS) $(sort $(wildcard tests/e2e/*.sh tests/gpu/*.sh)) --fuzz $(FUZZ_TARGETS)
 
 asan: ## unit tests under AddressSanitizer
 	$(MAKE) B=build/asan SAN="-fsanitize=address -fno-omit-frame-pointer" CFLAGS="-O1 -g" unit

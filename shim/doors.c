@@ -9,6 +9,7 @@
 #include "shim/hooks.h"
 #include "shim/libc_symbols.h"
 #include "shim/library.h"
+#include "shim/object.h"
 #include "shim/thread.h"
 
 /* What the assembly below gets in rax and rdx. */
@@ -72,7 +73,7 @@ struct name_list {
     char names[NAMES_MAX][NAME_BYTES];
     unsigned reserved, count; /* count: how many are readable */
 };
-static struct name_list unknown_names, newer_names;
+static struct name_list unknown_names, newer_names, second_names;
 
 static void name_list_add(struct name_list *list, const char *name)
 {
@@ -101,6 +102,11 @@ const char *doors_unknown_name(unsigned *cursor)
 const char *doors_newer_name(unsigned *cursor)
 {
     return name_list_next(&newer_names, cursor);
+}
+
+const char *doors_second_library(unsigned *cursor)
+{
+    return name_list_next(&second_names, cursor);
 }
 
 /* The driver's functions that cuda.h declares: made from the header by build.mk, sorted. */
@@ -180,6 +186,40 @@ dlvsym_function *doors_next_dlvsym(void)
     return next;
 }
 
+/* Not a door, but what makes the addresses in stacks mean something else. The caller does not matter to it, so a plain
+ * function does. */
+typedef int dlclose_function(void *handle);
+int opsdebug_dlclose(void *handle);
+__asm__(".globl opsdebug_dlclose_225\n"
+        ".set opsdebug_dlclose_225, opsdebug_dlclose\n"
+        ".globl opsdebug_dlclose_234\n"
+        ".set opsdebug_dlclose_234, opsdebug_dlclose\n"
+        ".symver opsdebug_dlclose_225, dlclose@GLIBC_2.2.5, remove\n"
+        ".symver opsdebug_dlclose_234, dlclose@@GLIBC_2.34, remove\n");
+
+static int next_dlclose(void *handle)
+{
+    static dlclose_function *cached;
+    dlclose_function *next = __atomic_load_n(&cached, __ATOMIC_ACQUIRE);
+    if (!next) {
+        dlsym_function *libc = (dlsym_function *)libc_dlsym();
+        next = libc ? (dlclose_function *)libc(RTLD_NEXT, "dlclose") : NULL;
+        if (!next)
+            next = (dlclose_function *)libc_symbols_find("dlclose");
+        if (!next)
+            return -1;
+        __atomic_store_n(&cached, next, __ATOMIC_RELEASE);
+    }
+    return next(handle);
+}
+
+__attribute__((used)) int opsdebug_dlclose(void *handle)
+{
+    int result = next_dlclose(handle);
+    object_closed();
+    return result;
+}
+
 void *doors_real_dlsym(void *handle, const char *symbol)
 {
     shim_thread.inside++;
@@ -205,17 +245,65 @@ static bool soname_starts(const struct link_map *map, const char *prefix)
     return base && strncmp(base, prefix, strlen(prefix)) == 0;
 }
 
-bool doors_belongs(void *function, const char *soname)
+/* The object that `function` lies in, when its name begins so; else NULL. */
+static struct link_map *map_of(void *function, const char *soname)
 {
     Dl_info info;
     struct link_map *map = NULL;
-    return dladdr1(function, &info, (void **)&map, RTLD_DL_LINKMAP) && map && soname_starts(map, soname);
+    if (!dladdr1(function, &info, (void **)&map, RTLD_DL_LINKMAP) || !map)
+        return NULL;
+    return soname_starts(map, soname) ? map : NULL;
 }
 
-/* Whether `function` lies in the driver or in cudart. Another library may have a function of the same name. */
-static bool belongs(void *function, bool runtime)
+bool doors_belongs(void *function, const char *soname)
 {
-    return doors_belongs(function, runtime ? "libcudart" : "libcuda.so");
+    return map_of(function, soname) != NULL;
+}
+
+/* The driver, or the cudart, that `function` lies in; NULL: neither. Another library may have a function of that name.
+ */
+static struct link_map *library_of(void *function, bool runtime)
+{
+    return map_of(function, runtime ? "libcudart" : "libcuda.so");
+}
+
+/* Its functions are in our tables from now on, whoever closes it. */
+static void keep_loaded(const struct link_map *map)
+{
+    shim_thread.inside++;
+    if (map && map->l_name && *map->l_name)
+        (void)dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+    shim_thread.inside--;
+}
+
+/* The wrappers know one driver and one cudart: the first that is met, which stays loaded. Another one's functions (two
+ * copies of libcuda.so.1, cudarts of two versions) must not be exchanged for ours, which would lead to the first. */
+static bool is_ours(struct link_map *map, bool runtime)
+{
+    static struct link_map *homes[2];
+    struct link_map *none = NULL;
+    if (!map)
+        return false;
+    if (__atomic_compare_exchange_n(&homes[runtime], &none, map, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        keep_loaded(map);
+        return true;
+    }
+    return none == map;
+}
+
+void *doors_versioned_symbol(const char *library, const char *symbol)
+{
+    shim_thread.inside++;
+    void *found = doors_next_dlvsym()(RTLD_NEXT, symbol, library);
+    void *handle = found ? NULL : dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+    if (handle) { /* opened by somebody for himself */
+        found = ((dlsym_function *)libc_dlsym())(handle, symbol);
+        next_dlclose(handle);
+    }
+    shim_thread.inside--;
+    if (found)
+        keep_loaded(library_of(found, true));
+    return found;
 }
 
 void *doors_library_symbol(bool runtime, const char *symbol)
@@ -231,7 +319,9 @@ void *doors_library_symbol(bool runtime, const char *symbol)
         if (!handle)
             continue;
         found = ((dlsym_function *)libc_dlsym())(handle, symbol);
-        dlclose(handle); /* only our reference; whoever loaded it keeps it */
+        if (found)
+            is_ours(library_of(found, runtime), runtime);
+        next_dlclose(handle); /* only our reference; whoever loaded it keeps it */
     }
     shim_thread.inside--;
     return found;
@@ -247,7 +337,7 @@ static bool real_behind(void *handle, enum hook hook)
     if (handle == RTLD_DEFAULT)
         return true;
     void *neighbour = doors_real_dlsym(handle, runtime ? "cudaRuntimeGetVersion" : "cuDriverGetVersion");
-    return neighbour && belongs(neighbour, runtime);
+    return neighbour && library_of(neighbour, runtime);
 }
 
 static struct answer answer(enum hook hook, void *handle, void *real)
@@ -256,8 +346,13 @@ static struct answer answer(enum hook hook, void *handle, void *real)
         return (struct answer){NULL, 1};
     if (real == hook_wrapper(hook))
         return (struct answer){real_behind(handle, hook) ? real : NULL, 1};
-    if (!belongs(real, hook_kind(hook) == HOOK_RUNTIME))
+    bool runtime = hook_kind(hook) == HOOK_RUNTIME;
+    struct link_map *map = library_of(real, runtime);
+    if (!is_ours(map, runtime)) {
+        if (map)
+            name_list_add(&second_names, runtime ? "libcudart" : "libcuda");
         return (struct answer){real, 1};
+    }
     hook_learn(hook, real);
     return (struct answer){hook_wrapper(hook), 1};
 }
@@ -276,12 +371,27 @@ static bool library_asked_for(void *handle, const char *symbol)
     return symbol && !shim_thread.inside && handle != RTLD_NEXT && library_knows(symbol);
 }
 
+/* A name of the driver's kind that no cuda.h known here has. Whether the driver has it is asked only of a handle: with
+ * RTLD_DEFAULT and RTLD_NEXT the answer would depend on who asks. */
+static bool may_be_unknown(void *handle, const char *symbol)
+{
+    return symbol && symbol[0] == 'c' && symbol[1] == 'u' && symbol[2] >= 'A' && symbol[2] <= 'Z' &&
+           !shim_thread.inside && handle != RTLD_NEXT && handle != RTLD_DEFAULT && !header_declares(symbol);
+}
+
 struct answer doors_answer(void *handle, const char *symbol)
 {
     enum hook hook = hook_asked_for(handle, symbol);
-    if (hook == HOOK_NONE && library_asked_for(handle, symbol))
+    if (hook != HOOK_NONE)
+        return answer(hook, handle, doors_real_dlsym(handle, symbol));
+    if (library_asked_for(handle, symbol))
         return (struct answer){library_substitute(handle, symbol, doors_real_dlsym(handle, symbol)), 1};
-    return hook == HOOK_NONE ? (struct answer){NULL, 0} : answer(hook, handle, doors_real_dlsym(handle, symbol));
+    if (!may_be_unknown(handle, symbol))
+        return (struct answer){NULL, 0};
+    void *real = doors_real_dlsym(handle, symbol);
+    if (real && library_of(real, false))
+        name_list_add(&unknown_names, symbol);
+    return (struct answer){real, 1};
 }
 
 struct answer doors_answer_versioned(void *handle, const char *symbol, const char *version)

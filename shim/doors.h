@@ -20,9 +20,15 @@ void *doors_library_symbol(bool runtime, const char *symbol);
 /* Whether `function` lies in a loaded object whose soname begins with `soname`. */
 bool doors_belongs(void *function, const char *soname);
 
+/* The function that a caller bound to `symbol` of version `library` would get without us: the next one in the program's
+ * order, or that of the loaded library of this name. NULL without. */
+void *doors_versioned_symbol(const char *library, const char *symbol);
+
 /* Names that were looked up and that nobody here knows, one per call with *cursor from 0; NULL at the end. */
 const char *doors_unknown_name(unsigned *cursor);
 /* Names for which a newer version than ours was handed out unwrapped, likewise. */
 const char *doors_newer_name(unsigned *cursor);
+/* Libraries of which the program uses a second one, whose functions it was handed unwrapped, likewise. */
+const char *doors_second_library(unsigned *cursor);
 
 #endif

@@ -170,7 +170,7 @@ static void after(struct going *g, CUresult result)
         snapshot_take_found(CAP_AFTER, g->call->seq, g->stream, g->found, g->found_count).taken)
         add_flag(g, CAP_LAUNCH_OUTPUTS);
     damage_launched(g->call->seq, &g->graph->as_kernel);
-    sentinel_after_launch(g->stream, g->call->seq);
+    sentinel_after_launch(g->stream, g->call->seq, false);
     health_poll();
 }
 

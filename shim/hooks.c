@@ -5,6 +5,7 @@
 
 #include "shim/doors.h"
 #include "shim/runtime_api.h"
+#include "shim/runtime_doors.h"
 #include "shim/thread.h"
 
 struct hook_row {
@@ -111,6 +112,13 @@ bool hook_exists(enum hook hook)
 
 void *hook_find(enum hook hook)
 {
+    if (hook_rows[hook].kind == HOOK_RUNTIME) {
+        uint32_t asked = runtime_doors_asked;
+        runtime_doors_asked = 0;
+        void *real = asked ? runtime_doors_real(hook, asked) : NULL;
+        if (real)
+            return real;
+    }
     return hook_exists(hook) ? hook_known(hook) : (void *)hook_absent;
 }
 

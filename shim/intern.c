@@ -78,12 +78,16 @@ uint32_t intern_stack(const uint64_t *frames, uint32_t count)
 {
     if (!count)
         return 0;
-    uint64_t hash = hash_bytes64(frames, count * sizeof *frames);
+    /* The same addresses in another library are another stack. */
+    uint32_t epoch = object_epoch();
+    uint64_t hash = hash_bytes64(frames, count * sizeof *frames) + epoch * UINT64_C(0x9e3779b97f4a7c15);
     struct recent *recent = &recent_stacks[hash % RECENT];
     if (recent->hash == hash && recent->id)
         return recent->id;
     thread_slow();
     object_refresh(); /* a new stack may lead through a library that was loaded since */
+    hash += (object_epoch() - epoch) * UINT64_C(0x9e3779b97f4a7c15);
+    recent = &recent_stacks[hash % RECENT];
     pthread_mutex_lock(&lock);
     uint32_t id = known(&stacks, hash);
     struct cap_stack *record = id ? NULL : capture_define(CAP_STACK, sizeof *record + count * sizeof *frames);

@@ -165,7 +165,7 @@ void launch_after(struct launch *launch, CUresult result)
     }
     if (options.sentinels != SENTINELS_OFF) {
         damage_launched(launch->call->seq, launch->kernel);
-        sentinel_after_launch(launch->stream, launch->call->seq);
+        sentinel_after_launch(launch->stream, launch->call->seq, launch->request->chained);
     }
     health_poll();
 }

@@ -4,22 +4,19 @@
 #include <limits.h>
 #include <link.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <opsdebug/capture.h>
 
 #include "common/hash.h"
-#include "common/map.h"
 #include "shim/capture_write.h"
 #include "shim/intern.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct map seen; /* hash of (path, bias) */
-static unsigned long long adds_seen;
-
-enum { OBJECTS_MAX = 512, PATH_SHORT = 512 };
+enum { PATH_SHORT = 512 };
 struct object {
     uint64_t bias, start, end;
     char path[PATH_SHORT];
@@ -28,10 +25,21 @@ struct object {
 };
 struct walk {
     struct object *fresh; /* filled under the loader's lock, written after it is released */
-    unsigned count;
+    unsigned count, room;
     unsigned long long adds;
     int changed;
 };
+
+/* What was last seen at an address. Objects that are gone stay until their place is taken. */
+struct place {
+    uint64_t start, end, key; /* key: hash of path, bias and build id */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct place *places;
+static size_t place_count, place_room;
+static unsigned long long adds_seen;
+static uint32_t epoch, closed; /* atomic */
 
 static void read_build_id(const struct dl_phdr_info *info, const ElfW(Phdr) * p, struct object *object)
 {
@@ -60,9 +68,7 @@ static int step(struct dl_phdr_info *info, size_t size, void *data)
         walk->changed = 1;
         walk->adds = info->dlpi_adds;
     }
-    if (!walk->fresh || walk->count >= OBJECTS_MAX)
-        return 1;
-    struct object *object = &walk->fresh[walk->count];
+    struct object counted, *object = walk->count < walk->room ? &walk->fresh[walk->count] : &counted;
     memset(object, 0, sizeof *object);
     object->bias = info->dlpi_addr;
     strncpy(object->path, info->dlpi_name ? info->dlpi_name : "", PATH_SHORT - 1);
@@ -82,10 +88,6 @@ static int step(struct dl_phdr_info *info, size_t size, void *data)
 
 static void write_object(const struct object *object)
 {
-    uint64_t key = hash_bytes64(object->path, strlen(object->path)) ^ object->bias;
-    uint64_t before;
-    if (map_get(&seen, key, &before))
-        return;
     char program[PATH_MAX] = "";
     const char *path = object->path;
     if (!*path) { /* the program itself has no name there */
@@ -103,7 +105,36 @@ static void write_object(const struct object *object)
     record->build_id_bytes = object->build_id_bytes;
     memcpy(record->build_id, object->build_id, sizeof record->build_id);
     capture_commit(record);
-    map_put(&seen, key, 1);
+}
+
+/* False: there already. Whoever was at its addresses before is not any more. */
+static bool take_place(const struct object *object)
+{
+    struct place fresh = {object->start, object->end, object->bias};
+    fresh.key ^= hash_bytes64(object->path, strlen(object->path));
+    fresh.key ^= hash_bytes64(object->build_id, sizeof object->build_id);
+    size_t kept = 0;
+    for (size_t i = 0; i < place_count; i++) {
+        const struct place *p = &places[i];
+        bool overlaps = p->start < fresh.end && fresh.start < p->end;
+        if (overlaps && p->key == fresh.key && p->start == fresh.start)
+            return false;
+        if (!overlaps)
+            places[kept++] = *p;
+    }
+    if (kept < place_count)
+        __atomic_fetch_add(&epoch, 1, __ATOMIC_RELEASE);
+    place_count = kept;
+    if (place_count == place_room) {
+        size_t room = place_room ? place_room * 2 : 64;
+        struct place *more = realloc(places, room * sizeof *more);
+        if (!more)
+            return true; /* it will be written once more */
+        places = more;
+        place_room = room;
+    }
+    places[place_count++] = fresh;
+    return true;
 }
 
 void object_refresh(void)
@@ -112,12 +143,36 @@ void object_refresh(void)
     dl_iterate_phdr(step, &walk);
     if (!walk.changed || pthread_mutex_trylock(&lock) != 0) /* another thread is at it */
         return;
-    static struct object fresh[OBJECTS_MAX];
-    walk = (struct walk){.fresh = fresh};
-    dl_iterate_phdr(step, &walk);
-    for (unsigned i = 0; i < walk.count; i++)
-        write_object(&fresh[i]);
-    if (walk.changed)
+    /* No memory is asked for under the loader's lock. */
+    while (walk.changed && walk.count >= walk.room) {
+        free(walk.fresh);
+        unsigned room = walk.count + 16;
+        walk = (struct walk){.fresh = malloc(room * sizeof(struct object)), .room = room};
+        if (!walk.fresh)
+            break;
+        dl_iterate_phdr(step, &walk);
+    }
+    for (unsigned i = 0; walk.fresh && i < walk.count; i++)
+        if (take_place(&walk.fresh[i]))
+            write_object(&walk.fresh[i]);
+    if (walk.fresh && walk.changed)
         __atomic_store_n(&adds_seen, walk.adds, __ATOMIC_RELAXED);
+    free(walk.fresh);
     pthread_mutex_unlock(&lock);
+}
+
+void object_closed(void)
+{
+    __atomic_fetch_add(&closed, 1, __ATOMIC_RELEASE);
+}
+
+uint32_t object_epoch(void)
+{
+    static __thread uint32_t closed_seen __attribute__((tls_model("initial-exec")));
+    uint32_t now = __atomic_load_n(&closed, __ATOMIC_ACQUIRE);
+    if (now != closed_seen) {
+        closed_seen = now;
+        object_refresh();
+    }
+    return __atomic_load_n(&epoch, __ATOMIC_ACQUIRE);
 }

@@ -202,12 +202,14 @@ static void look_if_due(struct tracked_stream *stream, uint32_t due)
     }
 }
 
-void sentinel_after_launch(struct tracked_stream *stream, uint64_t seq)
+void sentinel_after_launch(struct tracked_stream *stream, uint64_t seq, bool chained)
 {
     if (options.sentinels == SENTINELS_OFF)
         return;
     __atomic_store_n(&stream->last_work, seq, __ATOMIC_RELAXED);
     __atomic_fetch_add(&stream->launches_unchecked, 1, __ATOMIC_RELAXED);
+    if (chained) /* the next one may depend on this one, and overlap it */
+        return;
     if (options.check == CHECK_LAUNCH)
         look_if_due(stream, 0);
     else if (options.check == CHECK_BATCH)

@@ -26,7 +26,8 @@ bool sentinel_fill_on(struct allocation *a, struct tracked_stream *stream);
 
 /* A copy or a set wrote to device memory. `stream` may be NULL. */
 void sentinel_after_write(struct tracked_stream *stream, uint64_t seq);
-void sentinel_after_launch(struct tracked_stream *stream, uint64_t seq);
+/* `chained`: it depends programmatically on the one before, so another may follow: no look between the two. */
+void sentinel_after_launch(struct tracked_stream *stream, uint64_t seq, bool chained);
 void sentinel_before_sync(struct tracked_stream *stream); /* NULL: all streams of the current context */
 /* The redzones of `a`, before it is freed. In the order of `stream`, or (NULL) now, after all work that may still use
  * it. */

@@ -140,6 +140,8 @@ static void note_look_ups(void)
     for (unsigned cursor = 0; (name = doors_newer_name(&cursor));)
         shim_note(CAP_NOTE_LOST, "a newer version of %s was looked up than is known here: its calls are not seen",
                   name);
+    for (unsigned cursor = 0; (name = doors_second_library(&cursor));)
+        shim_note(CAP_NOTE_LOST, "the program uses a second %s: its calls are not seen", name);
 }
 
 bool shim_exit_registered;

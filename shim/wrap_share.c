@@ -1,6 +1,22 @@
 /* wrap_share.c - memory that is given to other processes. What they write there is not seen (see wrap_unseen.c). */
+#include <opsdebug/capture.h>
+
+#include "shim/alloc_table.h"
 #include "shim/call.h"
 #include "shim/guard.h"
+#include "shim/shim.h"
+
+/* A handle names the driver's allocation, which begins with our redzone; who opens it does not know of that. */
+static void note_head(CUdeviceptr pointer)
+{
+    static int noted;
+    struct allocation a;
+    if (alloc_table_exact(pointer, &a) && a.head && !__atomic_exchange_n(&noted, 1, __ATOMIC_RELAXED))
+        shim_note(CAP_NOTE_LOST,
+                  "memory with %u bytes of redzone in front was handed to another process, which sees its contents so "
+                  "much later: run with --sentinels tail",
+                  (unsigned)a.head);
+}
 
 CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 {
@@ -13,5 +29,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
     call_end(&call);
     if (result != CUDA_SUCCESS)
         guard_export_failed(dptr);
+    else
+        note_head(dptr);
     return call_leave(&call, result);
 }

@@ -4,7 +4,8 @@
  * Its cuGetProcAddress answers from shim/hooks.def as a driver would, by version and flags. Environment variables make
  * it behave in the ways that have broken interposers: STUB_REENTER (cuInit looks itself up by dlsym and calls it),
  * STUB_NEWER (version 99000 of cuMemAlloc is another function), STUB_OTHER_POINTERS (answers differ from what dlsym
- * gives), STUB_FAULT_AFTER=N (launch N and all calls after it return CUDA_ERROR_ILLEGAL_ADDRESS).
+ * gives), STUB_TAKES_CHECKS (the shim's own kernels can be loaded, and do nothing), STUB_FAULT_AFTER=N (launch N and
+ * all calls after it return CUDA_ERROR_ILLEGAL_ADDRESS).
  */
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
@@ -31,6 +32,10 @@ struct object {
 
 /* How often functions of interest were called, for tests: stub_count("cuMemAlloc_v2"). */
 static int count_alloc, count_free, count_launch, count_sync, count_init;
+static int asked_early; /* cuFuncGetParamInfo before any launch */
+static int enqueued,
+    was_chained;    /* work put into streams since the last launch, and whether that was a dependent one */
+static int between; /* such work between two dependent launches */
 EXPORT int stub_count(const char *what);
 EXPORT int stub_count(const char *what)
 {
@@ -42,7 +47,18 @@ EXPORT int stub_count(const char *what)
         return count_launch;
     if (strcmp(what, "cuStreamSynchronize") == 0)
         return count_sync;
+    if (strcmp(what, "asked early") == 0)
+        return asked_early;
+    if (strcmp(what, "between") == 0)
+        return between;
     return strcmp(what, "cuInit") == 0 ? count_init : -1;
+}
+
+/* A function that no header has. */
+EXPORT int cuStubOnlyFunction(int value);
+EXPORT int cuStubOnlyFunction(int value)
+{
+    return value + 1;
 }
 
 static CUresult device_state(void)
@@ -199,6 +215,7 @@ EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *host, un
 
 static CUresult copy(void *target, const void *source, size_t bytes)
 {
+    enqueued++;
     CUresult state = device_state();
     if (state == CUDA_SUCCESS && bytes)
         memmove(target, source, bytes);
@@ -237,6 +254,7 @@ EXPORT CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr target, const void *source, siz
 
 EXPORT CUresult cuMemsetD32Async(CUdeviceptr target, unsigned int value, size_t count, CUstream stream)
 {
+    enqueued++;
     CUresult state = device_state();
     for (size_t i = 0; state == CUDA_SUCCESS && i < count; i++)
         ((uint32_t *)(uintptr_t)target)[i] = value;
@@ -317,6 +335,7 @@ EXPORT CUresult cuEventDestroy_v2(CUevent event)
 
 EXPORT CUresult cuEventRecord(CUevent event, CUstream stream)
 {
+    enqueued++;
     if (capturing)
         capturing = 2;
     return device_state();
@@ -343,7 +362,7 @@ EXPORT CUresult cuModuleLoadData(CUmodule *module, const void *image)
     if (!image)
         return CUDA_ERROR_INVALID_VALUE;
     /* The shim's own kernels cannot run here: refusing them makes it look by copies. */
-    if (strstr(image, "opsdebug_"))
+    if (strstr(image, "opsdebug_") && !getenv("STUB_TAKES_CHECKS"))
         return CUDA_ERROR_INVALID_PTX;
     *module = malloc(16);
     return CUDA_SUCCESS;
@@ -372,7 +391,12 @@ EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *pointer, size_t *bytes, CUmodu
 
 static CUresult launch(CUfunction f, unsigned x, unsigned y, unsigned z)
 {
+    if (f && strncmp(((const struct object *)f)->name, "opsdebug_", 9) == 0) {
+        enqueued++;
+        return device_state();
+    }
     count_launch++;
+    enqueued = was_chained = 0;
     if (!f)
         return CUDA_ERROR_INVALID_HANDLE;
     if (!x || !y || !z)
@@ -400,7 +424,24 @@ EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int
 
 EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)
 {
-    return config ? launch(f, config->gridDimX, config->gridDimY, config->gridDimZ) : CUDA_ERROR_INVALID_VALUE;
+    if (!config)
+        return CUDA_ERROR_INVALID_VALUE;
+    bool chained = false;
+    for (unsigned i = 0; i < config->numAttrs; i++)
+        chained = chained || config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    if (chained && was_chained)
+        between += enqueued;
+    CUresult result = launch(f, config->gridDimX, config->gridDimY, config->gridDimZ);
+    was_chained = chained;
+    return result;
+}
+
+EXPORT CUresult cuFuncGetParamInfo(CUfunction f, size_t index, size_t *offset, size_t *bytes)
+{
+    asked_early += count_launch == 0;
+    *offset = 0;
+    *bytes = 8;
+    return index ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuGetErrorName(CUresult error, const char **name)

@@ -192,6 +192,16 @@ static const char *const hooked[] = {
     "InitializeInjectionNvtx2_fnptr", /* see nvtx.c */
     "dlsym",
     "dlvsym",
+    "dlclose",
+};
+
+enum {
+    runtime_hooks = 0
+#define HOOK(symbol, name, since, kind)
+#define RUNTIME_HOOK(symbol) +1
+#include "shim/hooks.def"
+#undef HOOK
+#undef RUNTIME_HOOK
 };
 
 static bool is_hooked(const char *symbol)
@@ -219,7 +229,8 @@ static void test_exports_are_the_hooks(void **state)
         exports++;
     }
     fclose(nm);
-    assert_int_equal(exports, sizeof hooked / sizeof *hooked + 2); /* dlsym and dlvsym in two versions each */
+    assert_int_equal(exports, sizeof hooked / sizeof *hooked + 3 + 3 * runtime_hooks);
+    /* Those of libc in two versions each; those of cudart in three more. */
 }
 
 /* Every child of the program loads the shim as well: what it needs must be everywhere. */

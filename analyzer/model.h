@@ -95,8 +95,8 @@ struct model {
     size_t graph_count;
     bool uses_graphs;   /* work ran that the records do not show one by one */
     bool records_order; /* the shim records all that orders work (CAP_ORDER), and each copy of a batch */
-    struct map kernel_index, allocation_index, launch_index, graph_index; /* id or seq -> index */
-    struct map operator_index;                                            /* seq -> index */
+    struct map kernel_index, allocation_index, graph_index; /* id -> index */
+    struct map operator_index;                              /* seq -> index */
 };
 
 enum status model_build(struct capture *capture, struct model **out, struct diag *diag);

@@ -116,7 +116,8 @@ static bool add_launch(struct model *m, const struct cap_launch *record)
         .host_ns = record->host_ns,
         .module_path = "",
     };
-    return map_put(&m->launch_index, record->head.seq, m->launch_count++);
+    m->launch_count++;
+    return true;
 }
 
 static bool add_graph_launch(struct model *m, const struct cap_graph_launch *record)
@@ -140,7 +141,8 @@ static bool add_graph_launch(struct model *m, const struct cap_graph_launch *rec
         .graph = graph,
         .version = record->version,
     };
-    return map_put(&m->launch_index, l->seq, m->launch_count++);
+    m->launch_count++;
+    return true;
 }
 
 /* Functions that write memory, or let others write it, and have no record of their own (shim/wrap_unseen.c); with their
@@ -350,7 +352,6 @@ void model_free(struct model *m)
     free((void *)m->options);
     map_free(&m->kernel_index);
     map_free(&m->allocation_index);
-    map_free(&m->launch_index);
     model_graphs_free(m);
     free(m);
 }
@@ -370,8 +371,8 @@ struct model_launch *model_launch_by_number(const struct model *m, size_t number
 
 struct model_launch *model_launch_by_seq(const struct model *m, uint64_t seq)
 {
-    uint64_t index;
-    return map_get(&m->launch_index, seq, &index) ? &m->launches[index] : NULL;
+    size_t index = model_first_launch_from(m, seq); /* no map: there may be tens of millions */
+    return index < m->launch_count && m->launches[index].seq == seq ? &m->launches[index] : NULL;
 }
 
 const char *model_option(const struct model *m, const char *name)

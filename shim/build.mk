@@ -78,8 +78,9 @@ $(eval $(call unit_test,shim_scan,$(B)/obj/shim/scan_judge.o))
 $(eval $(call unit_test,shim_options,$(B)/obj/shim/options.o $(B)/obj/shim/guard_choice.o))
 $(eval $(call unit_test,shim_guard,$(B)/obj/shim/options.o $(B)/obj/shim/guard_choice.o))
 
-BENCHES += $(B)/bench/bench_shim
-$(B)/bench/bench_shim: bench/bench_shim.c $(STUB) | $(SHIM)
+BENCHES += $(B)/bench/bench_shim $(B)/bench/bench_launches
+$(B)/bench/bench_launches: | $(B)/ops-analyze $(SOFTGPU)
+$(B)/bench/bench_shim $(B)/bench/bench_launches: $(B)/bench/%: bench/%.c $(STUB) | $(SHIM)
 	@mkdir -p $(@D)
 	$(call say,CC,$@) $(CC) $(CPPFLAGS) $(CUDA_CPPFLAGS) $(CFLAGS) $(OUR_CFLAGS) -DBENCH_BUILD='"$(abspath $(B))"' -o $@ $< \
 	  -Wl,--no-as-needed $(STUB) -Wl,-rpath,$(abspath $(B))/stub

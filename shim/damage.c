@@ -11,7 +11,7 @@
 #include "shim/options.h"
 #include "shim/sentinel.h"
 
-enum { RECENT_LAUNCHES = 4096, ARMED_LAUNCHES = 2 };
+enum { RECENT_LAUNCHES = 4096, ARMED_LAUNCHES = 2, LOOKS_TOGETHER = 16 };
 
 static struct {
     uint64_t seq;
@@ -152,16 +152,35 @@ void damage_found(const struct check_entry *entry, const struct check_subject *s
     arm_suspects(clean, bound);
 }
 
-void damage_checked(uint64_t upto_seq, uint32_t redzones, uint32_t damaged)
+/* Looks whose results were taken in and are not recorded yet: a program that launches much has one every few
+ * microseconds, and they only tell what was covered. */
+static struct {
+    uint64_t upto_seq;
+    uint32_t looks, redzones, damaged;
+} unrecorded; /* atomic members */
+
+void damage_checked_flush(void)
 {
-    CAPTURE_COUNT(sentinel_checks, redzones);
-    struct cap_checked *record = capture_define(CAP_CHECKED, sizeof *record);
+    uint32_t redzones = __atomic_exchange_n(&unrecorded.redzones, 0, __ATOMIC_RELAXED);
+    uint32_t damaged = __atomic_exchange_n(&unrecorded.damaged, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&unrecorded.looks, 0, __ATOMIC_RELAXED);
+    struct cap_checked *record = redzones || damaged ? capture_define(CAP_CHECKED, sizeof *record) : NULL;
     if (!record)
         return;
-    record->upto_seq = upto_seq;
+    record->upto_seq = __atomic_load_n(&unrecorded.upto_seq, __ATOMIC_RELAXED);
     record->redzones = redzones;
     record->damaged = damaged;
     capture_commit(record);
+}
+
+void damage_checked(uint64_t upto_seq, uint32_t redzones, uint32_t damaged)
+{
+    CAPTURE_COUNT(sentinel_checks, redzones);
+    __atomic_store_n(&unrecorded.upto_seq, upto_seq, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&unrecorded.redzones, redzones, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&unrecorded.damaged, damaged, __ATOMIC_RELAXED);
+    if (__atomic_add_fetch(&unrecorded.looks, 1, __ATOMIC_RELAXED) >= LOOKS_TOGETHER || damaged)
+        damage_checked_flush();
 }
 
 struct copying {

@@ -10,6 +10,7 @@
 uint64_t damage_clean_bound(const struct tracked_stream *stream, uint64_t upto);
 void damage_found(const struct check_entry *entry, const struct check_subject *subject, const struct check_slot *slot);
 void damage_checked(uint64_t upto_seq, uint32_t redzones, uint32_t damaged);
+void damage_checked_flush(void); /* looks are recorded several at a time; now those that are waiting for it */
 
 bool damage_seen(void);       /* some was found in this process */
 bool damage_take_fresh(void); /* some was found since the last call of this */

@@ -15,7 +15,10 @@
 #include "shim/thread.h"
 #include "shim/timing.h"
 
-enum { POLL_EVERY = 32 }; /* calls of health_poll between two looks at events */
+enum {
+    POLL_EVERY = 32,   /* calls of health_poll between two looks at what is complete */
+    TIMES_EVERY = 128, /* and between two at our events: many times in one record take less room */
+};
 enum {
     SETTLE_MS = 2000, /* what a program waits for the disk when something is wrong: it may abort as soon as it knows */
     DRAIN_MS = 200,   /* and what it waits at its synchronisation otherwise, where waiting is due */
@@ -77,6 +80,13 @@ static void drain(void)
         blob_wait_copies(deadline_in(DRAIN_MS));
 }
 
+/* What was looked at since the record before. */
+static void record_coverage(void)
+{
+    damage_checked_flush();
+    scan_flush();
+}
+
 void health_after_sync(CUresult result)
 {
     thread_slow();
@@ -92,6 +102,7 @@ void health_after_sync(CUresult result)
     waiting_for.stream = NULL;
     sentinel_harvest();
     scan_harvest();
+    record_coverage();
     snapshot_poll();
     timing_collect();
     drain();
@@ -117,7 +128,8 @@ void health_poll(void)
     sentinel_harvest();
     scan_harvest();
     snapshot_poll();
-    timing_collect();
+    if (calls % TIMES_EVERY == 0)
+        timing_collect();
 }
 
 /* One deadline for all of the exit, however often and from where we are asked. */
@@ -190,5 +202,6 @@ void health_flush_host(void)
 {
     sentinel_harvest();
     scan_harvest();
+    record_coverage();
     snapshot_poll();
 }

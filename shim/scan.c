@@ -24,9 +24,10 @@ enum {
     FULL_WORDS_MAX = 16 << 20, /* of a full scan after a suspicious sample: one block reads so much in milliseconds */
     CHUNKS = 8,                /* HEALTH=full: one range is shared by so many blocks */
     CHUNK_MIN = 1 << 18,
-    WATCH_LAUNCHES = 4,   /* preset watch: of each kernel */
-    CHECK_ONE_OF = 16,    /* preset check: of each kernel, beside those with snapshots */
-    FLOATS_MAX = 1 << 20, /* allocations remembered as holding floats */
+    WATCH_LAUNCHES = 4,     /* preset watch: of each kernel */
+    CHECK_ONE_OF = 16,      /* preset check: of each kernel, beside those with snapshots */
+    LAUNCHES_TOGETHER = 64, /* looked at, in one record */
+    FLOATS_MAX = 1 << 20,   /* allocations remembered as holding floats */
 };
 
 enum slot_use { SLOT_FREE, SLOT_FILLING, SLOT_PENDING, SLOT_FAILED /* no launch came */ };
@@ -333,6 +334,17 @@ static unsigned harvest(struct scan_slots *slots, struct totals *totals)
     return open;
 }
 
+/* What was looked at and is not recorded yet: it only tells what was covered. Behind `lock`. */
+static struct totals unrecorded;
+
+static void add_totals(struct totals *to, const struct totals *more)
+{
+    to->launches += more->launches;
+    to->ranges += more->ranges;
+    to->floats += more->floats;
+    to->reported += more->reported;
+}
+
 static void record_totals(const struct totals *totals)
 {
     uint32_t lost = __atomic_exchange_n(&left_out, 0, __ATOMIC_RELAXED);
@@ -349,6 +361,15 @@ static void record_totals(const struct totals *totals)
     capture_commit(record);
 }
 
+void scan_flush(void)
+{
+    pthread_mutex_lock(&lock);
+    struct totals totals = unrecorded;
+    unrecorded = (struct totals){0};
+    pthread_mutex_unlock(&lock);
+    record_totals(&totals);
+}
+
 static unsigned harvest_context(struct tracked_context *context)
 {
     struct totals totals = {0};
@@ -358,7 +379,12 @@ static unsigned harvest_context(struct tracked_context *context)
     if (__atomic_exchange_n(&work->scans->harvesting, true, __ATOMIC_ACQ_REL))
         return 1; /* another thread is at it */
     unsigned open = harvest(work->scans, &totals);
-    record_totals(&totals);
+    pthread_mutex_lock(&lock);
+    add_totals(&unrecorded, &totals);
+    bool enough = unrecorded.launches >= LAUNCHES_TOGETHER || totals.reported;
+    pthread_mutex_unlock(&lock);
+    if (enough)
+        scan_flush();
     __atomic_store_n(&work->scans->harvesting, false, __ATOMIC_RELEASE);
     return open;
 }

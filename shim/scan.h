@@ -49,6 +49,7 @@ struct scan_slot *scan_before(struct tracked_kernel *kernel, struct tracked_stre
 /* Enqueues the look after it; `slot` may be NULL, and is not the caller's any more. */
 void scan_after(struct scan_slot *slot, struct tracked_stream *stream, bool launched);
 void scan_harvest(void);                    /* takes in what is complete */
+void scan_flush(void);                      /* records how much that was, which else waits for more */
 void scan_finish(struct deadline deadline); /* and waits for the rest of the current context */
 
 /* Pure, for tests: whether the words that were looked at are fp32 numbers. */

@@ -14,7 +14,7 @@
 
 enum {
     PAIRS_MAX = 2048,  /* per context; launches beyond are not timed until some are read */
-    BATCH_MAX = 64,    /* times in one record */
+    BATCH_MAX = 256,   /* times in one record */
     WATCH_ALWAYS = 8,  /* preset watch: so many launches of each kernel, */
     WATCH_ONE_OF = 16, /* then one of so many */
 };

@@ -41,7 +41,7 @@ static bool list_buffers(struct maker *m)
     for (uint32_t at = 0; ok && params && at + 8u <= l->record->param_bytes; at += 8) {
         uint64_t word;
         memcpy(&word, params + at, sizeof word);
-        const struct model_allocation *a = model_live_find(&m->walk.verify.live, word);
+        const struct model_allocation *a = model_live_find_inner(&m->walk.verify.live, word);
         ok = !a || take_buffer(m, a);
     }
     for (size_t i = 0; ok && i < l->snapshot_count; i++) {

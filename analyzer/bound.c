@@ -49,10 +49,10 @@ static uint64_t reached_bytes(const struct model_live *live, const struct model_
         uint64_t word, other;
         bool again = false;
         memcpy(&word, params + at, sizeof word);
-        const struct model_allocation *a = model_live_find(live, word);
+        const struct model_allocation *a = model_live_find_inner(live, word);
         for (uint32_t k = 0; a && k < at && !again; k += 8) {
             memcpy(&other, params + k, sizeof other);
-            again = model_live_find(live, other) == a;
+            again = model_live_find_inner(live, other) == a;
         }
         total += a && !again ? a->bytes : 0;
     }

@@ -28,6 +28,8 @@ void classify(const struct model *m, const struct judgements *js, struct symbols
     classify_order(m, js, symbols, out); /* before what it may explain */
     classify_numbers(m, js, symbols, out);
     classify_differences(m, js, out);
+    classify_marks(m, symbols, out);
+    classify_names(m, out);
     if (out->count)
         qsort(out->items, out->count, sizeof *out->items, by_launch);
     for (size_t i = 0; i < out->count; i++) /* the numbers are known only now */

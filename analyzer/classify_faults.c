@@ -169,8 +169,8 @@ static void add_evidence(const struct model *m, const struct judgement_fault *f,
     place_inlined(out, a);
     const struct model_allocation *landed = model_allocation_by_id(m, f->landed);
     if (landed)
-        finding_evidence(out, "landed-in", "the bytes belong to allocation %u, offset %" PRIu64 "%s", landed->id,
-                         f->address - landed->address,
+        finding_evidence(out, "landed-in", "the bytes belong to %s %u, offset %" PRIu64 "%s",
+                         landed->parent ? "region" : "allocation", landed->id, f->address - landed->address,
                          f->landed_changed ? "; its contents did change there on the device" : "");
 }
 

@@ -9,7 +9,7 @@ static const struct model_allocation *freed_before(const struct model *m, uint64
     const struct model_allocation *last = NULL;
     for (size_t i = 0; i < m->allocation_count; i++) {
         const struct model_allocation *a = &m->allocations[i];
-        if (a->address == address && a->free_seq < seq && (!last || a->free_seq > last->free_seq))
+        if (!a->parent && a->address == address && a->free_seq < seq && (!last || a->free_seq > last->free_seq))
             last = a;
     }
     return last;

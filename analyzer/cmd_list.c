@@ -7,6 +7,7 @@
 #include "analyzer/bound.h"
 #include "analyzer/commands.h"
 #include "analyzer/model_graph.h"
+#include "analyzer/marks.h"
 #include "analyzer/report_operators.h"
 #include "analyzer/selection.h"
 #include "analyzer/session.h"
@@ -34,6 +35,16 @@ static void shape_text(const struct model_launch *l, const uint32_t v[3], char o
         snprintf(out, 40, "%u", v[0]);
 }
 
+static void list_marks(const struct session *s, struct text_table *t, size_t *next, uint64_t seq)
+{
+    for (; *next < s->model->mark_count && s->model->marks[*next].record->head.seq < seq; ++*next) {
+        const struct model_mark *mark = &s->model->marks[*next];
+        char text[200];
+        marks_text(s->model, mark, text, sizeof text);
+        text_table_row(t, (const char *const[]){"mark", text, "", "", "", "", "", "", "", mark->module_path});
+    }
+}
+
 /* Library calls, in their place among the launches; those that only set something up with `verbose`. */
 static void list_operators(const struct session *s, struct text_table *t, size_t *next, uint64_t seq, bool verbose)
 {
@@ -53,7 +64,7 @@ static void list_operators(const struct session *s, struct text_table *t, size_t
 
 static void list_text(const struct session *s, struct selection *selection, bool verbose, bool operators)
 {
-    size_t next = 0;
+    size_t next = 0, next_mark = 0;
     /* The last column is there only when there is something to say in it. */
     struct text_table t = {.columns = s->model->has_paths ? 10 : 9,
                            .right = {true, false, false, false, true, true, true, true, false, false},
@@ -65,6 +76,8 @@ static void list_text(const struct session *s, struct selection *selection, bool
         char number[24], grid[40], block[40], stream[24], launch[24], device[24], wait[24];
         if (operators)
             list_operators(s, &t, &next, l->seq, verbose);
+        if (operators)
+            list_marks(s, &t, &next_mark, l->seq);
         if (!selection_takes(selection, l))
             continue;
         shape_text(l, l->config->grid, grid);
@@ -77,6 +90,8 @@ static void list_text(const struct session *s, struct selection *selection, bool
     }
     if (operators)
         list_operators(s, &t, &next, UINT64_MAX, verbose);
+    if (operators)
+        list_marks(s, &t, &next_mark, UINT64_MAX);
     text_table_print(&t, stdout, "");
 }
 
@@ -85,6 +100,26 @@ static void add_shape(cJSON *to, const char *name, const uint32_t v[3])
     cJSON *array = cJSON_AddArrayToObject(to, name);
     for (int i = 0; i < 3; i++)
         cJSON_AddItemToArray(array, cJSON_CreateNumber(v[i]));
+}
+
+static cJSON *mark_json(const struct session *s, const struct model_mark *mark)
+{
+    static const char *const kinds[] = {"step", "mark", "checkpoint", "assert-finite"};
+    struct mark_values v;
+    cJSON *json = cJSON_CreateObject();
+    cJSON_AddStringToObject(json, "kind", kinds[mark->record->kind]);
+    cJSON_AddStringToObject(json, "text", capture_string(s->capture, mark->record->text));
+    cJSON_AddNumberToObject(json, "before_launch",
+                            (double)(model_first_launch_from(s->model, mark->record->head.seq) + 1));
+    if (mark->has_step)
+        cJSON_AddNumberToObject(json, "step", (double)mark->step);
+    cJSON_AddStringToObject(json, "module_path", mark->module_path);
+    if (marks_values(s->model, mark, &v)) {
+        cJSON_AddNumberToObject(json, "elements", (double)v.elements);
+        cJSON_AddNumberToObject(json, "nans", (double)v.nans);
+        cJSON_AddNumberToObject(json, "infinities", (double)v.infinities);
+    }
+    return json;
 }
 
 static bool list_json(const struct session *s, struct selection *selection, bool with_operators)
@@ -127,6 +162,9 @@ static bool list_json(const struct session *s, struct selection *selection, bool
         cJSON_AddItemToArray(array, json);
     }
     free(bounds);
+    cJSON *marks = cJSON_AddArrayToObject(root, "marks");
+    for (size_t i = 0; with_operators && i < s->model->mark_count; i++)
+        cJSON_AddItemToArray(marks, mark_json(s, &s->model->marks[i]));
     cJSON *operators = cJSON_AddArrayToObject(root, "operators");
     for (size_t i = 0; with_operators && i < s->model->operator_count; i++)
         cJSON_AddItemToArray(operators, report_operator_json(s, &s->model->operators[i]));

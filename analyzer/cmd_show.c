@@ -8,6 +8,7 @@
 
 #include "analyzer/commands.h"
 #include "analyzer/model_graph.h"
+#include "analyzer/marks.h"
 #include "analyzer/report.h"
 #include "analyzer/report_operators.h"
 #include "analyzer/session.h"
@@ -30,11 +31,19 @@ static void number_text(int64_t integer, const char *type, double value, char *o
         snprintf(out, bytes, "%" PRId64, integer);
 }
 
-static void argument_text(struct session *s, const struct report_argument *a, char *out, size_t bytes)
+static void argument_text(struct session *s, const struct report_argument *a, uint64_t seq, char *out, size_t bytes)
 {
     char place[200];
     const struct model_allocation *to = a->allocation;
     if (to) {
+        const struct cap_name *name = marks_name(s->model, a->value, seq);
+        if (name) {
+            char shape[160];
+            marks_shape(name, shape, sizeof shape);
+            snprintf(out, bytes, "%.60s, %s, allocation %u + %" PRIu64 " of %" PRIu64,
+                     capture_string(s->capture, name->name), shape, to->id, a->value - to->address, to->bytes);
+            return;
+        }
         symbols_place(s->symbols, to->record->stack, place, sizeof place);
         snprintf(out, bytes, "%sallocation %u + %" PRIu64 " of %" PRIu64 "%s%s", a->freed ? "freed " : "", to->id,
                  a->value - to->address, to->bytes, *place ? ", allocated at " : "", place);
@@ -61,7 +70,7 @@ static void print_arguments(struct session *s, const struct model_launch *l)
     for (size_t i = 0; i < count; i++) {
         char number[24], offset[24], size[24], value[24], meaning[320];
         snprintf(value, sizeof value, "0x%" PRIx64, args[i].value);
-        argument_text(s, &args[i], meaning, sizeof meaning);
+        argument_text(s, &args[i], l->seq, meaning, sizeof meaning);
         text_table_row(&t, (const char *const[]){text_number(i, number), text_number(args[i].offset, offset),
                                                  text_number(args[i].size, size), value, meaning});
     }

@@ -39,6 +39,8 @@ struct finding {
     uint32_t block[3], thread[3];
     uint32_t allocation;               /* id; 0: none */
     int64_t offset;                    /* of the access or the damage from the allocation's start */
+    size_t mark;                       /* of the program's own assertion; 0 none */
+    size_t mark_count;                 /* how often that failed */
     size_t damages;                    /* damaged redzones joined to it */
     struct finding_evidence *evidence; /* owned */
     size_t evidence_count;
@@ -90,6 +92,8 @@ void classify_order(const struct model *model, const struct judgements *judgemen
                     struct findings *out);
 /* After the ones that find accesses and errors. */
 void classify_guard(const struct model *model, struct symbols *symbols, struct findings *out);
+void classify_marks(const struct model *model, struct symbols *symbols, struct findings *out);
+void classify_names(const struct model *model, struct findings *out);
 void classify_frees(const struct model *model, struct symbols *symbols, struct findings *out);
 
 #endif

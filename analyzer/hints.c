@@ -1,5 +1,7 @@
 #include "analyzer/hints.h"
 
+#include "analyzer/slabs.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -33,6 +35,26 @@ static size_t unseen_launches(const struct session *s)
     return n;
 }
 
+/* Bounds inside of what a caching allocator keeps are nobody's to know, unless somebody tells. */
+static void slab_hint(const struct session *s, void (*take)(void *context, const char *text), void *context)
+{
+    struct slabs slabs = slabs_of(s);
+    char line[480];
+    if (!slabs.count)
+        return;
+    snprintf(line, sizeof line,
+             "allocation %u of %llu bytes%s looks like a caching allocator's: arguments lead to %zu%s places in it, "
+             "and where the "
+             "buffers in it end is not known (%s)",
+             slabs.first->id, (unsigned long long)slabs.first->bytes, slabs.count > 1 ? " and others" : "",
+             slabs.places, slabs.places == 64 ? " or more" : "",
+             slabs.torch
+                 ? "PYTORCH_NO_CUDA_MEMORY_CACHING=1 ops-debug run ... turns PyTorch's cache off: slower, and reuse of "
+                   "memory no longer happens"
+                 : "turn its cache off, or have it register its buffers: docs/scopes.md");
+    take(context, line);
+}
+
 void hints_each(const struct session *s, void (*take)(void *context, const char *text), void *context)
 {
     const char *snapshots = model_option(s->model, "SNAPSHOTS");
@@ -45,6 +67,7 @@ void hints_each(const struct session *s, void (*take)(void *context, const char 
                  all ? "with a larger --snapshot-budget" : "--preset deep or --snapshots all");
         take(context, line);
     }
+    slab_hint(s, take, context);
     for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++) {
         const char *value = model_option(s->model, left_out[i].option);
         if (!value || strcmp(value, left_out[i].value) != 0)

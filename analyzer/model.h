@@ -26,6 +26,7 @@ struct model_allocation {
     uint64_t seq;      /* alive for records with seq in (seq, free_seq) */
     uint64_t free_seq; /* UINT64_MAX: not freed */
     uint32_t free_stack;
+    const struct model_allocation *parent; /* of a region inside it; NULL: an allocation, see docs/scopes.md */
 };
 
 struct model_graph;
@@ -51,6 +52,15 @@ struct model_launch {
     const struct graph_contents *contents; /* of a node that is run again: its memory, in place of snapshots */
 };
 
+struct model_mark { /* see marks.h */
+    const struct cap_mark *record;
+    const struct cap_value *value; /* NULL: not looked at */
+    size_t number;                 /* from 1 */
+    bool has_step;
+    uint64_t step; /* the newest one that had begun, in any thread */
+    const char *module_path;
+};
+
 /* An allocation comes to life or ends, for model_live.c. */
 struct model_change {
     uint64_t seq;
@@ -63,11 +73,17 @@ struct model {
     struct model_kernel *kernels;
     size_t kernel_count;
     struct model_allocation *allocations;
-    size_t allocation_count;
+    size_t allocation_count;          /* regions included */
+    struct cap_alloc *region_records; /* owned; what regions have for a record */
+    size_t region_count;
     struct model_launch *launches;
     size_t launch_count;
     struct model_operator *operators;
     size_t operator_count;
+    struct model_mark *marks;
+    size_t mark_count;
+    const struct cap_name **names; /* of buffers, in order */
+    size_t name_count;
     struct model_change *changes;
     size_t change_count;
     const struct cap_snapshot **snapshots; /* by (launch, when, allocation, offset) */
@@ -106,7 +122,15 @@ void model_free(struct model *model); /* NULL is fine */
 struct model_allocation *model_allocation_by_id(const struct model *model, uint32_t id);
 struct model_launch *model_launch_by_number(const struct model *model, size_t number);
 struct model_launch *model_launch_by_seq(const struct model *model, uint64_t seq);
+/* The part of a snapshot that lies in `a`, an allocation or a piece of one: where in `a`, where in the contents, how
+ * long. False: none. */
+struct snapshot_part {
+    uint64_t offset, skip, bytes;
+};
+bool model_snapshot_part(const struct cap_snapshot *snapshot, const struct model_allocation *a,
+                         struct snapshot_part *out);
 struct model_operator *model_operator_by_number(const struct model *model, size_t number);
+struct model_mark *model_mark_by_number(const struct model *model, size_t number);
 struct model_operator *model_operator_by_seq(const struct model *model, uint64_t seq);
 /* The value of an option of the run, or NULL. */
 const char *model_option(const struct model *model, const char *name);
@@ -135,6 +159,8 @@ struct model_live {
     struct model_allocation **live, **freed; /* each by address, not overlapping */
     size_t live_count, freed_count;
     size_t live_capacity, freed_capacity;
+    struct model_allocation **regions; /* alive, by address, not overlapping */
+    size_t region_count, region_capacity;
     bool no_memory;
 };
 void model_live_start(struct model_live *live, const struct model *model);
@@ -142,6 +168,12 @@ void model_live_advance(struct model_live *live, uint64_t seq); /* to just befor
 void model_live_end(struct model_live *live);
 /* The allocation that holds `address`, or NULL. */
 struct model_allocation *model_live_find(const struct model_live *live, uint64_t address);
+/* The region that holds it, or NULL: it lies in none. */
+struct model_allocation *model_live_find_region(const struct model_live *live, uint64_t address);
+/* How many regions an allocation holds; *first: index of the first one in live->regions. */
+size_t model_live_regions(const struct model_live *live, const struct model_allocation *a, size_t *first);
+/* The region that holds `address`, else the allocation, else NULL. */
+struct model_allocation *model_live_find_inner(const struct model_live *live, uint64_t address);
 struct model_allocation *model_live_find_freed(const struct model_live *live, uint64_t address);
 
 #endif

@@ -29,9 +29,10 @@ static void *array(size_t count, size_t size)
 static bool make_arrays(struct model *m, const struct census *n)
 {
     m->kernels = array(n->of[CAP_KERNEL] + n->of[CAP_GRAPH], sizeof *m->kernels);
-    m->allocations = array(n->of[CAP_ALLOC], sizeof *m->allocations);
+    m->allocations = array(n->of[CAP_ALLOC] + n->of[CAP_REGION], sizeof *m->allocations);
+    m->region_records = array(n->of[CAP_REGION], sizeof *m->region_records);
     m->launches = array(n->of[CAP_LAUNCH] + n->of[CAP_GRAPH_LAUNCH], sizeof *m->launches);
-    m->changes = array(n->of[CAP_ALLOC] + n->of[CAP_FREE], sizeof *m->changes);
+    m->changes = array(n->of[CAP_ALLOC] + n->of[CAP_FREE] + n->of[CAP_REGION], sizeof *m->changes);
     m->snapshots = array(n->of[CAP_SNAPSHOT], sizeof(void *));
     m->damages = array(n->of[CAP_DAMAGE], sizeof(void *));
     m->looks = array(n->of[CAP_DAMAGE_LOOK], sizeof(void *));
@@ -40,9 +41,12 @@ static bool make_arrays(struct model *m, const struct census *n)
     m->bad_frees = array(n->of[CAP_FREE], sizeof(void *));
     m->notes = array(n->of[CAP_NOTE], sizeof(void *));
     m->operators = array(n->of[CAP_OPERATOR], sizeof *m->operators);
+    m->marks = array(n->of[CAP_MARK], sizeof *m->marks);
+    m->names = array(n->of[CAP_NAME], sizeof(void *));
     m->options = array(n->of[CAP_OPTION], sizeof(void *));
     return m->kernels && m->allocations && m->launches && m->changes && m->snapshots && m->damages && m->looks &&
-           m->reserves && m->errors && m->bad_frees && m->notes && m->options && m->operators;
+           m->reserves && m->errors && m->bad_frees && m->notes && m->options && m->operators && m->marks && m->names &&
+           m->region_records;
 }
 
 static bool add_kernel(struct model *m, const struct cap_kernel *record)
@@ -73,6 +77,46 @@ static bool add_allocation(struct model *m, const struct cap_alloc *record)
         .bytes = record->bytes,
         .seq = record->head.seq,
         .free_seq = UINT64_MAX,
+    };
+    m->changes[m->change_count++] = (struct model_change){record->head.seq, a, false};
+    return map_put(&m->allocation_index, record->id, m->allocation_count++);
+}
+
+/* A region is an allocation inside another one: it has an id of its own, and the other's kind. */
+static bool add_region(struct model *m, const struct cap_region *record)
+{
+    struct model_allocation *old = model_allocation_by_id(m, record->id);
+    const struct model_allocation *parent = model_allocation_by_id(m, record->allocation);
+    if (record->ended) {
+        if (!old || !old->parent || old->free_seq != UINT64_MAX || old->seq >= record->head.seq)
+            return true; /* begun or ended elsewhere */
+        old->free_seq = record->head.seq;
+        m->changes[m->change_count++] = (struct model_change){record->head.seq, old, true};
+        return true;
+    }
+    if (old || !parent || parent->parent) {
+        capture_reject(m->capture, &record->head, "region %u of allocation %u, which cannot be", record->id,
+                       record->allocation);
+        return true;
+    }
+    struct cap_alloc *stand_in = &m->region_records[m->region_count++];
+    *stand_in = *parent->record;
+    stand_in->head = record->head;
+    stand_in->id = record->id;
+    stand_in->stack = record->stack;
+    stand_in->name = record->name;
+    stand_in->address = record->address;
+    stand_in->bytes = record->bytes;
+    stand_in->head_redzone = stand_in->tail_redzone = 0;
+    struct model_allocation *a = &m->allocations[m->allocation_count];
+    *a = (struct model_allocation){
+        .record = stand_in,
+        .id = record->id,
+        .address = record->address,
+        .bytes = record->bytes,
+        .seq = record->head.seq,
+        .free_seq = UINT64_MAX,
+        .parent = parent,
     };
     m->changes[m->change_count++] = (struct model_change){record->head.seq, a, false};
     return map_put(&m->allocation_index, record->id, m->allocation_count++);
@@ -188,6 +232,8 @@ static bool add_record(struct model *m, const struct cap_head *record)
     switch (record->type) {
     case CAP_ALLOC:
         return add_allocation(m, (const void *)record);
+    case CAP_REGION:
+        return add_region(m, (const void *)record);
     case CAP_FREE:
         add_free(m, (const void *)record);
         return true;
@@ -340,6 +386,9 @@ void model_free(struct model *m)
     free(m->allocations);
     free(m->launches);
     free(m->operators);
+    free(m->marks);
+    free(m->region_records);
+    free((void *)m->names);
     map_free(&m->operator_index);
     free(m->changes);
     free((void *)m->snapshots);

@@ -63,6 +63,16 @@ static void remove_one(struct model_allocation **list, size_t *count, const stru
     }
 }
 
+static void change_region(struct model_live *live, const struct model_change *change)
+{
+    struct model_allocation *a = change->allocation;
+    if (change->freed)
+        remove_one(live->regions, &live->region_count, a);
+    else if (find(live->live, live->live_count, a->address) == a->parent &&
+             !insert(&live->regions, &live->region_count, &live->region_capacity, a))
+        live->no_memory = true;
+}
+
 void model_live_start(struct model_live *live, const struct model *m)
 {
     *live = (struct model_live){.model = m};
@@ -77,6 +87,12 @@ void model_live_advance(struct model_live *live, uint64_t seq)
             return;
         if (a->bytes == 0)
             continue;
+        if (a->parent) {
+            change_region(live, change);
+            continue;
+        }
+        /* What lay in it has ended with it. */
+        make_room(live->regions, &live->region_count, a->address, a->bytes);
         if (change->freed) {
             if (find(live->live, live->live_count, a->address) == a &&
                 !insert(&live->freed, &live->freed_count, &live->freed_capacity, a))
@@ -94,12 +110,47 @@ void model_live_end(struct model_live *live)
 {
     free(live->live);
     free(live->freed);
+    free(live->regions);
     *live = (struct model_live){0};
 }
 
 struct model_allocation *model_live_find(const struct model_live *live, uint64_t address)
 {
     return find(live->live, live->live_count, address);
+}
+
+struct model_allocation *model_live_find_region(const struct model_live *live, uint64_t address)
+{
+    return find(live->regions, live->region_count, address);
+}
+
+size_t model_live_regions(const struct model_live *live, const struct model_allocation *a, size_t *first)
+{
+    size_t last;
+    *first = first_above(live->regions, live->region_count, a->address);
+    for (last = *first; last < live->region_count && live->regions[last]->address < a->address + a->bytes;)
+        last++;
+    return last - *first;
+}
+
+struct model_allocation *model_live_find_inner(const struct model_live *live, uint64_t address)
+{
+    struct model_allocation *region = live->region_count ? model_live_find_region(live, address) : NULL;
+    return region ? region : model_live_find(live, address);
+}
+
+bool model_snapshot_part(const struct cap_snapshot *s, const struct model_allocation *a, struct snapshot_part *out)
+{
+    const struct model_allocation *whole = a->parent ? a->parent : a;
+    uint64_t start = a->address - whole->address, first, last;
+    if (s->allocation != whole->id || !s->bytes)
+        return false;
+    first = s->offset > start ? s->offset : start;
+    last = s->offset + s->bytes < start + a->bytes ? s->offset + s->bytes : start + a->bytes;
+    if (first >= last)
+        return false;
+    *out = (struct snapshot_part){first - start, first - s->offset, last - first};
+    return true;
 }
 
 struct model_allocation *model_live_find_freed(const struct model_live *live, uint64_t address)

@@ -120,10 +120,37 @@ static void place_launch(struct model *m, struct scopes *scopes, const struct ma
     op->launches++;
 }
 
+struct model_mark *model_mark_by_number(const struct model *m, size_t number)
+{
+    return number && number <= m->mark_count ? &m->marks[number - 1] : NULL;
+}
+
+static bool add_mark(struct model *m, struct scopes *scopes, struct map *marks, const struct cap_mark *record)
+{
+    const struct model_mark *before = m->mark_count ? &m->marks[m->mark_count - 1] : NULL;
+    struct model_mark *mark = &m->marks[m->mark_count];
+    *mark = (struct model_mark){.record = record, .number = m->mark_count + 1};
+    mark->module_path = scopes_of(scopes, &record->head).path;
+    bool step = record->kind == CAP_MARK_STEP;
+    mark->has_step = step || (before && before->has_step);
+    mark->step = step ? record->number : before ? before->step : 0;
+    return map_put(marks, record->head.seq, m->mark_count++);
+}
+
+static void add_value(struct model *m, const struct map *marks, const struct cap_value *value)
+{
+    uint64_t index;
+    if (map_get(marks, value->mark, &index) && value->bytes == m->marks[index].record->bytes)
+        m->marks[index].value = value;
+    else
+        capture_reject(m->capture, &value->head, "value of a mark that is not there");
+}
+
 bool model_scopes(struct model *m)
 {
     struct scopes scopes;
-    struct map open = {0}; /* thread -> number of the operator that it called last */
+    struct map open = {0};  /* thread -> number of the operator that it called last */
+    struct map marks = {0}; /* seq -> index */
     bool ok = scopes_start(&scopes, m->capture);
     for (size_t i = 0; ok && i < m->capture->record_count; i++) {
         const struct cap_head *record = m->capture->records[i];
@@ -135,10 +162,17 @@ bool model_scopes(struct model *m)
             ok = add_operator(m, &scopes, &open, (const void *)record);
         else if (record->type == CAP_DETAIL)
             add_detail(m, (const void *)record);
+        else if (record->type == CAP_MARK)
+            ok = add_mark(m, &scopes, &marks, (const void *)record);
+        else if (record->type == CAP_VALUE)
+            add_value(m, &marks, (const void *)record);
+        else if (record->type == CAP_NAME)
+            m->names[m->name_count++] = (const void *)record;
         else if (l)
             place_launch(m, &scopes, &open, l);
     }
     scopes_end(&scopes);
     map_free(&open);
+    map_free(&marks);
     return ok;
 }

@@ -68,7 +68,8 @@ bool name_own_source(const char *file)
 {
     static const char *const folders[] = {"/usr/include/", "/usr/lib/",     "/targets/", "/cuda/include/",
                                           "/include/c++/", "/include/crt/", ".cudafe1."};
-    static const char *const headers[] = {"cuda_runtime.h", "device_functions.h", "device_atomic_functions.hpp"};
+    static const char *const headers[] = {"cuda_runtime.h", "device_functions.h", "device_atomic_functions.hpp",
+                                          "opsdebug.h"};
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
         if (strstr(file, folders[i]))
             return false;

@@ -49,6 +49,11 @@ void place_allocation(struct symbols *symbols, const struct model_allocation *a,
 {
     char place[200];
     symbols_place(symbols, a->record->stack, place, sizeof place);
+    if (a->parent) {
+        snprintf(out, PLACE_ALLOCATION_BYTES, "region %u of allocation %u%s%s%s", a->id, a->parent->id,
+                 *place ? " (registered at " : "", place, *place ? ")" : "");
+        return;
+    }
     snprintf(out, PLACE_ALLOCATION_BYTES, "allocation %u%s%s%s", a->id, *place ? " (allocated at " : "", place,
              *place ? ")" : "");
 }

@@ -113,6 +113,8 @@ static cJSON *allocation_json(struct session *s, const struct finding *f)
     cJSON *json = cJSON_CreateObject();
     add_u64(json, "id", a->id);
     add_u64(json, "bytes", a->bytes);
+    if (a->parent)
+        add_u64(json, "region_of", a->parent->id);
     cJSON_AddNumberToObject(json, "offset", (double)f->offset);
     cJSON_AddItemToObject(json, "stack", stack_json(s, a->record->stack));
     if (a->free_stack)

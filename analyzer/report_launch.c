@@ -24,7 +24,7 @@ struct report_argument *report_arguments(const struct model *m, const struct mod
             continue;
         memcpy(&a->value, bytes + a->offset, a->size < 8 ? a->size : 8);
         if (a->size == 8) {
-            a->allocation = model_live_find(&live, a->value);
+            a->allocation = model_live_find_inner(&live, a->value);
             if (!a->allocation) {
                 a->allocation = model_live_find_freed(&live, a->value);
                 a->freed = a->allocation != NULL;

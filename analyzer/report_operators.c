@@ -225,10 +225,36 @@ static bool workspace_of(const struct session *s, const struct model_operator *o
     return found;
 }
 
+/* Which rank of how many a communicator is: the call that made it tells, when it was recorded. The last one counts,
+ * since handles are used again. */
+static bool rank_of(const struct session *s, const struct model_operator *op, uint64_t *rank, uint64_t *ranks)
+{
+    uint64_t comm, made;
+    bool found = false;
+    if (!operator_communicates(op) || !operator_number(s->capture, op, "comm", &comm))
+        return false;
+    for (size_t i = 0; i + 1 < op->number; i++) {
+        const struct model_operator *before = &s->model->operators[i];
+        char name[32];
+        if (!operator_is_setup(before) || before->function->library != CAP_LIBRARY_NCCL || !before->detail)
+            continue;
+        for (uint64_t k = 0; k < before->detail->count; k++) {
+            snprintf(name, sizeof name, "comm[%" PRIu64 "]", k);
+            if (!operator_number(s->capture, before, name, &made) || made != comm)
+                continue;
+            *rank = k;
+            found = operator_number(s->capture, before, "ndev", ranks) ||
+                    (operator_number(s->capture, before, "nranks", ranks) &&
+                     operator_number(s->capture, before, "rank", rank));
+        }
+    }
+    return found;
+}
+
 cJSON *report_operator_json(const struct session *s, const struct model_operator *op)
 {
     char text[SUMMARY_BYTES], value[24];
-    uint64_t address, bytes;
+    uint64_t address, bytes, rank, ranks;
     cJSON *json = cJSON_CreateObject();
     operator_summary(s->capture, op, text, sizeof text);
     cJSON_AddNumberToObject(json, "operator", (double)op->number);
@@ -242,6 +268,10 @@ cJSON *report_operator_json(const struct session *s, const struct model_operator
     cJSON_AddBoolToObject(json, "returned", op->end_seq != 0);
     cJSON_AddNumberToObject(json, "status", op->record->status);
     cJSON_AddNumberToObject(json, "call_ns", (double)op->record->host_ns);
+    if (rank_of(s, op, &rank, &ranks)) {
+        cJSON_AddNumberToObject(json, "rank", (double)rank);
+        cJSON_AddNumberToObject(json, "ranks", (double)ranks);
+    }
     cJSON *launches = cJSON_AddArrayToObject(json, "launches");
     for (size_t i = model_first_launch_from(s->model, op->seq); op->launches && i < s->model->launch_count; i++) {
         if (op->end_seq && s->model->launches[i].seq > op->end_seq)
@@ -361,11 +391,16 @@ static void print_arguments(FILE *out, const struct session *s, const struct mod
 void report_operator_text(FILE *out, struct session *s, const struct model_operator *op)
 {
     char summary[SUMMARY_BYTES], line[400], time[24];
+    uint64_t rank, ranks;
     operator_summary(s->capture, op, summary, sizeof summary);
     snprintf(line, sizeof line, "%s%s%s", op->name, *summary ? " " : "", summary);
     text_fold(out, "", 4, line);
     fprintf(out, "operator %zu of %zu, %s: %s, on stream %u\n", op->number, s->model->operator_count,
             operator_library(op), operator_meaning(op), op->record->stream);
+    if (rank_of(s, op, &rank, &ranks))
+        fprintf(out, "rank %" PRIu64 " of %" PRIu64 "\n", rank, ranks);
+    else if (operator_communicates(op))
+        fputs("rank unknown: its communicator was made unseen\n", out);
     if (*op->module_path)
         fprintf(out, "in module %s, iteration %u\n", op->module_path, op->iteration);
     if (!op->end_seq)

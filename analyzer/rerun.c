@@ -185,7 +185,8 @@ void rerun_contents(struct rerun_walk *w, const struct model_launch *l, const st
     *out = (struct rerun_contents){.bytes = a->bytes, .diag.text = ""};
     for (size_t i = 0; i < l->snapshot_count; i++) {
         const struct cap_snapshot *s = w->verify.model->snapshots[l->first_snapshot + i];
-        if (s->when != when || s->allocation != a->id || s->bytes == 0)
+        struct snapshot_part part;
+        if (s->when != when || !model_snapshot_part(s, a, &part))
             continue;
         const uint8_t *data =
             blob_cache_get(&w->verify.blobs, (struct hash128){s->hash_low, s->hash_high}, s->bytes, &out->diag);
@@ -199,10 +200,10 @@ void rerun_contents(struct rerun_walk *w, const struct model_launch *l, const st
             rerun_contents_free(out);
             return;
         }
-        memcpy(out->data + s->offset, data, s->bytes);
-        for (uint64_t k = s->offset; k < s->offset + s->bytes && s->bytes < a->bytes; k++)
+        memcpy(out->data + part.offset, data + part.skip, part.bytes);
+        for (uint64_t k = part.offset; k < part.offset + part.bytes && part.bytes < a->bytes; k++)
             out->known[k / 8] |= (uint8_t)(1u << k % 8);
-        all = all || s->bytes == a->bytes;
+        all = all || part.bytes == a->bytes;
     }
     if (all) {
         free(out->known);

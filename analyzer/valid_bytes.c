@@ -51,8 +51,24 @@ static bool want_bits(struct valid_bytes *v, const struct model_allocation *a)
     return e->bits != NULL;
 }
 
+/* A piece of an allocation has no bits of its own: those of the whole tell. */
+static uint64_t within(const struct model_allocation **a)
+{
+    const struct model_allocation *piece = *a;
+    if (!piece->parent)
+        return 0;
+    *a = piece->parent;
+    return piece->address - piece->parent->address;
+}
+
+static void mark_part(struct valid_bytes *v, const struct model_allocation *a, uint64_t offset, uint64_t bytes);
+
 void valid_bytes_mark_all(struct valid_bytes *v, const struct model_allocation *a)
 {
+    if (a->parent) {
+        mark_part(v, a, 0, a->bytes);
+        return;
+    }
     struct valid_entry *e = entry_of(v, a);
     e->touched = true;
     e->all = true;
@@ -62,6 +78,10 @@ void valid_bytes_mark_all(struct valid_bytes *v, const struct model_allocation *
 
 void valid_bytes_mark(struct valid_bytes *v, const struct model_allocation *a, uint64_t offset, uint64_t bytes)
 {
+    if (a->parent) {
+        mark_part(v, a, offset, bytes);
+        return;
+    }
     entry_of(v, a)->touched = true;
     if (offset >= a->bytes)
         return;
@@ -85,8 +105,35 @@ void valid_bytes_mark(struct valid_bytes *v, const struct model_allocation *a, u
         bits[i / 8] |= (uint8_t)(1u << i % 8);
 }
 
+static void mark_part(struct valid_bytes *v, const struct model_allocation *a, uint64_t offset, uint64_t bytes)
+{
+    if (offset >= a->bytes)
+        return;
+    if (bytes > a->bytes - offset)
+        bytes = a->bytes - offset;
+    uint64_t start = within(&a);
+    valid_bytes_mark(v, a, start + offset, bytes);
+}
+
+static void merge_part(struct valid_bytes *v, const struct model_allocation *a, const uint8_t *written)
+{
+    for (uint64_t i = 0; i < a->bytes;) {
+        uint64_t first = i;
+        while (i < a->bytes && (written[i / 8] >> i % 8 & 1))
+            i++;
+        if (i > first)
+            mark_part(v, a, first, i - first);
+        else
+            i++;
+    }
+}
+
 void valid_bytes_merge(struct valid_bytes *v, const struct model_allocation *a, const uint8_t *written)
 {
+    if (a->parent) {
+        merge_part(v, a, written);
+        return;
+    }
     bool any = false;
     for (uint64_t i = 0; i < (a->bytes + 7) / 8 && !any; i++)
         any = written[i] != 0;
@@ -119,6 +166,8 @@ void valid_bytes_copy(struct valid_bytes *v, const struct model_allocation *to, 
 
 void valid_bytes_clear(struct valid_bytes *v, const struct model_allocation *a, const uint8_t *unwritten)
 {
+    const struct model_allocation *piece = a;
+    uint64_t start = within(&a);
     struct valid_entry *e = entry_of(v, a);
     size_t bytes = (size_t)(a->bytes + 7) / 8;
     if (v->give_up || born_written(a->record->kind))
@@ -130,22 +179,33 @@ void valid_bytes_clear(struct valid_bytes *v, const struct model_allocation *a, 
         memset(e->bits, 0xff, bytes);
         e->all = false;
     }
-    for (size_t k = 0; e->bits && k < bytes; k++)
+    for (uint64_t i = 0; e->bits && piece != a && i < piece->bytes; i++)
+        if (unwritten[i / 8] >> i % 8 & 1)
+            e->bits[(start + i) / 8] &= (uint8_t) ~(1u << (start + i) % 8);
+    for (size_t k = 0; e->bits && piece == a && k < bytes; k++)
         e->bits[k] &= (uint8_t)~unwritten[k];
 }
 
 const uint8_t *valid_bytes_of(struct valid_bytes *v, const struct model_allocation *a)
 {
+    uint64_t start = within(&a);
+    if (start % 8) /* its bits lie across those of the whole; allocators align their buffers */
+        return NULL;
+    if (start)
+        return want_bits(v, a) ? entry_of(v, a)->bits + start / 8 : NULL;
     return want_bits(v, a) ? entry_of(v, a)->bits : NULL;
 }
 
 bool valid_bytes_touched(const struct valid_bytes *v, const struct model_allocation *a)
 {
+    (void)within(&a);
     return entry_of(v, a)->touched;
 }
 
 void valid_bytes_forget(struct valid_bytes *v, const struct model_allocation *a)
 {
+    if (a->parent)
+        return;
     struct valid_entry *e = entry_of(v, a);
     free(e->bits);
     *e = (struct valid_entry){.all = true};

@@ -6,20 +6,21 @@
 #include "common/diag.h"
 
 /* The contents before the launch of the word at `offset`, when one snapshot holds all of it; else `fallback`. */
-static uint32_t word_before(const struct model *m, const struct model_launch *l, uint32_t allocation, uint64_t offset,
-                            size_t bytes, struct blob_cache *blobs, uint32_t fallback)
+static uint32_t word_before(const struct model *m, const struct model_launch *l, const struct model_allocation *a,
+                            uint64_t offset, size_t bytes, struct blob_cache *blobs, uint32_t fallback)
 {
     struct diag diag;
     for (size_t i = 0; i < l->snapshot_count; i++) {
         const struct cap_snapshot *s = m->snapshots[l->first_snapshot + i];
-        if (s->when != CAP_BEFORE || s->allocation != allocation || offset < s->offset ||
-            offset + bytes > s->offset + s->bytes)
+        struct snapshot_part part;
+        if (s->when != CAP_BEFORE || !model_snapshot_part(s, a, &part) || offset < part.offset ||
+            offset + bytes > part.offset + part.bytes)
             continue;
         const uint8_t *data = blob_cache_get(blobs, (struct hash128){s->hash_low, s->hash_high}, s->bytes, &diag);
         uint32_t word = 0;
         if (!data)
             break;
-        memcpy(&word, data + (offset - s->offset), bytes);
+        memcpy(&word, data + part.skip + (offset - part.offset), bytes);
         return word;
     }
     return fallback;
@@ -56,7 +57,8 @@ static bool add_word(struct comparison *c, struct compare_word word)
     return true;
 }
 
-static bool compare_snapshot(const struct verify_memory *memory, size_t index, const struct cap_snapshot *s,
+/* `device`: what lies at part.offset. */
+static bool compare_snapshot(const struct verify_memory *memory, size_t index, const struct snapshot_part *s,
                              const uint8_t *device, struct comparison *out)
 {
     const struct reference_region *r = &memory->regions[index];
@@ -107,16 +109,17 @@ static enum status compare_region(const struct model *m, const struct model_laun
     for (size_t i = 0; i < l->snapshot_count && !status; i++) {
         const struct cap_snapshot *s = m->snapshots[l->first_snapshot + i];
         struct hash128 hash = {s->hash_low, s->hash_high};
-        if (s->when != CAP_AFTER || s->allocation != r->id || s->bytes == 0)
+        struct snapshot_part part;
+        if (s->when != CAP_AFTER || !model_snapshot_part(s, memory->info[index].allocation, &part))
             continue;
-        clear_bits(unseen, s->offset, s->bytes);
+        clear_bits(unseen, part.offset, part.bytes);
         /* Equal hashes spare loading the contents; most launches end here. */
-        if (hash_equal(hash_bytes(r->host + s->offset, s->bytes), hash))
+        if (part.bytes == s->bytes && hash_equal(hash_bytes(r->host + part.offset, part.bytes), hash))
             continue;
         const uint8_t *device = blob_cache_get(blobs, hash, s->bytes, diag);
         if (!device)
             status = STATUS_BAD_INPUT;
-        else if (!compare_snapshot(memory, index, s, device, out))
+        else if (!compare_snapshot(memory, index, &part, device + part.skip, out))
             status = diag_set(diag, STATUS_NO_MEMORY, "memory", -1, "no memory");
     }
     for (size_t k = 0; !status && k < bitmap && !out->incomplete; k++)
@@ -137,7 +140,7 @@ enum status compare_run(const struct model *m, const struct model_launch *l, con
         struct compare_word *w = &out->words[i];
         const struct reference_region *r = &memory->regions[w->region];
         size_t bytes = r->bytes - w->offset < 4 ? (size_t)(r->bytes - w->offset) : 4;
-        w->before = word_before(m, l, r->id, w->offset, bytes, blobs, w->device ^ 1u);
+        w->before = word_before(m, l, memory->info[w->region].allocation, w->offset, bytes, blobs, w->device ^ 1u);
     }
     if (status)
         comparison_free(out);

@@ -57,18 +57,20 @@ void verify_take_access(const struct reference_module *module, const struct ptx_
 }
 
 /* The contents of an allocation's `offset` before or after the launch, when a snapshot shows it. */
-static bool snapshot_byte(struct verify *v, const struct model_launch *l, uint32_t allocation, uint32_t when,
-                          uint64_t offset, uint8_t *out)
+static bool snapshot_byte(struct verify *v, const struct model_launch *l, const struct model_allocation *a,
+                          uint32_t when, uint64_t offset, uint8_t *out)
 {
     struct diag diag;
     for (size_t i = 0; i < l->snapshot_count; i++) {
         const struct cap_snapshot *s = v->model->snapshots[l->first_snapshot + i];
-        if (s->when != when || s->allocation != allocation || offset < s->offset || offset - s->offset >= s->bytes)
+        struct snapshot_part part;
+        if (s->when != when || !model_snapshot_part(s, a, &part) || offset < part.offset ||
+            offset - part.offset >= part.bytes)
             continue;
         const uint8_t *data = blob_cache_get(&v->blobs, (struct hash128){s->hash_low, s->hash_high}, s->bytes, &diag);
         if (!data)
             return false;
-        *out = data[offset - s->offset];
+        *out = data[part.skip + (offset - part.offset)];
         return true;
     }
     return false;
@@ -100,15 +102,15 @@ static void find_source(const struct verify_memory *memory, struct judgement_fau
 
 static void find_landing(struct verify *v, const struct model_launch *l, struct judgement_fault *f)
 {
-    const struct model_allocation *a = f->allocation ? model_live_find(&v->live, f->address) : NULL;
+    const struct model_allocation *a = f->allocation ? model_live_find_inner(&v->live, f->address) : NULL;
     if (!a || a->id == f->allocation)
         return;
     f->landed = a->id;
     for (uint32_t i = 0; i < f->bytes && f->access.write && !f->landed_changed; i++) {
         uint8_t before, after;
         uint64_t offset = f->address - a->address + i;
-        f->landed_changed = snapshot_byte(v, l, a->id, CAP_BEFORE, offset, &before) &&
-                            snapshot_byte(v, l, a->id, CAP_AFTER, offset, &after) && before != after;
+        f->landed_changed = snapshot_byte(v, l, a, CAP_BEFORE, offset, &before) &&
+                            snapshot_byte(v, l, a, CAP_AFTER, offset, &after) && before != after;
     }
 }
 

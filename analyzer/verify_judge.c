@@ -79,6 +79,9 @@ static bool can_run(struct verify *v, const struct model_launch *l, const struct
         return verify_not(j, "unsupported", "thread block clusters");
     if (mapped_neighbours(v, l))
         return verify_not(j, "mapped-neighbours", "memory mapped side by side may be one array or several");
+    if (verify_memory_between(l, &v->live))
+        return verify_not(j, "sub-allocation",
+                          "an argument leads into an allocation with registered regions, but into none of them");
     if (!l->contents && overlap_found(&v->overlap, l))
         return verify_not(j, "overlapped", "another thread put work into the stream at the same moment");
     const struct verify_module *m = verify_module_of(v, l);

@@ -9,6 +9,13 @@
 /* An allocation is executed from a copy: above this all of a launch's memory together is refused. */
 #define MEMORY_LIMIT (UINT64_C(64) << 30)
 
+/* Memory between regions: valid, of no known bounds. Its id is nobody's. */
+struct verify_gap {
+    struct model_allocation piece;
+    struct cap_alloc record;
+    struct verify_gap *next;
+};
+
 struct maker {
     struct verify_memory *memory;
     const struct model_launch *launch;
@@ -52,13 +59,48 @@ static const struct model_allocation *pointed_to(const struct model_live *live, 
 {
     uint64_t word;
     memcpy(&word, params + at, sizeof word);
-    const struct model_allocation *a = model_live_find(live, word);
+    const struct model_allocation *a = model_live_find_inner(live, word);
     *freed = false;
     if (!a) {
         a = model_live_find_freed(live, word);
         *freed = a != NULL;
     }
     return a;
+}
+
+static bool collect_gap(struct maker *m, const struct model_allocation *whole, uint64_t from, uint64_t to)
+{
+    struct verify_gap *gap = from < to ? calloc(1, sizeof *gap) : NULL;
+    if (from >= to)
+        return true;
+    if (!gap)
+        return false;
+    gap->record = *whole->record;
+    gap->piece = *whole;
+    gap->piece.record = &gap->record;
+    gap->piece.parent = whole;
+    gap->piece.address = gap->record.address = from;
+    gap->piece.bytes = gap->record.bytes = to - from;
+    gap->piece.id = gap->record.id = UINT32_MAX - (uint32_t)m->memory->count;
+    gap->next = m->memory->gaps;
+    m->memory->gaps = gap;
+    return collect(m, &gap->piece, false, false);
+}
+
+/* An allocation, or the regions in it and what lies between them. */
+static bool collect_live(struct maker *m, const struct model_allocation *a)
+{
+    size_t first, count = model_live_regions(m->live, a, &first);
+    uint64_t at = a->address;
+    bool ok = true;
+    if (!count)
+        return collect(m, a, false, false);
+    for (size_t i = first; ok && i < first + count; i++) {
+        const struct model_allocation *region = m->live->regions[i];
+        ok = collect_gap(m, a, at, region->address) && collect(m, region, false, false);
+        at = region->address + region->bytes;
+    }
+    return ok && collect_gap(m, a, at, a->address + a->bytes);
 }
 
 static bool collect_all(struct maker *m, bool everything)
@@ -74,7 +116,7 @@ static bool collect_all(struct maker *m, bool everything)
         if (of_module(a, m->launch))
             ok = collect(m, a, true, false);
         else if (everything)
-            ok = collect(m, a, false, false);
+            ok = collect_live(m, a);
     }
     for (size_t i = 0; ok && everything && i < m->live->freed_count; i++)
         ok = collect(m, m->live->freed[i], false, true);
@@ -111,19 +153,20 @@ static enum status fill(struct maker *m, size_t index, struct blob_cache *blobs,
                    : diag_set(diag, STATUS_NO_MEMORY, "memory", -1, "no memory");
     for (size_t i = 0; i < m->launch->snapshot_count && !info->freed; i++) {
         const struct cap_snapshot *s = snapshots[i];
-        if (s->when != CAP_BEFORE || s->allocation != info->allocation->id || s->bytes == 0)
+        struct snapshot_part part;
+        if (s->when != CAP_BEFORE || !model_snapshot_part(s, info->allocation, &part))
             continue;
         const uint8_t *data = blob_cache_get(blobs, (struct hash128){s->hash_low, s->hash_high}, s->bytes, diag);
         if (!data)
             return STATUS_BAD_INPUT;
-        memcpy(r->host + s->offset, data, s->bytes);
-        if (s->offset == 0 && s->bytes == r->bytes) {
+        memcpy(r->host + part.offset, data + part.skip, part.bytes);
+        if (part.bytes == r->bytes) {
             info->known_all = true;
             continue;
         }
         if (!info->known && !(info->known = calloc(1, (size_t)(r->bytes + 7) / 8)))
             return diag_set(diag, STATUS_NO_MEMORY, "memory", -1, "no memory");
-        set_bits(info->known, s->offset, s->bytes);
+        set_bits(info->known, part.offset, part.bytes);
     }
     return STATUS_OK;
 }
@@ -232,6 +275,10 @@ void verify_memory_free(struct verify_memory *v)
     }
     for (size_t i = 0; i < v->count; i++)
         free(v->info[i].known);
+    for (struct verify_gap *gap = v->gaps, *next; gap; gap = next) {
+        next = gap->next;
+        free(gap);
+    }
     free(v->regions);
     free(v->info);
     free(v->pointers);
@@ -249,6 +296,20 @@ bool verify_memory_read_unknown(const struct verify_memory *v)
         for (uint64_t k = 0; k < (v->regions[i].bytes + 7) / 8; k++)
             if (read[k] & (info->known ? (uint8_t)~info->known[k] : 0xffu))
                 return true;
+    }
+    return false;
+}
+
+bool verify_memory_between(const struct model_launch *l, const struct model_live *live)
+{
+    const uint8_t *params = model_launch_params(l);
+    size_t first;
+    for (uint32_t at = 0; live->region_count && params && at + 8u <= l->record->param_bytes; at += 8) {
+        bool freed;
+        const struct model_allocation *a = pointed_to(live, params, at, &freed);
+        /* Graphs' nodes get their memory another way, which knows allocations only. */
+        if (a && !freed && (a->parent ? l->contents != NULL : model_live_regions(live, a, &first) > 0))
+            return true;
     }
     return false;
 }

@@ -21,6 +21,7 @@ struct verify_memory {
     size_t pointer_count;
     struct reference_variable *variables;
     size_t variable_count;
+    struct verify_gap *gaps; /* owned; what lies between the regions of allocations, when everything is taken */
 };
 
 /* With `everything`, all allocations alive at the launch; else those that its arguments and its module's variables
@@ -34,6 +35,9 @@ void verify_memory_free(struct verify_memory *memory);
 bool verify_memory_read_unknown(const struct verify_memory *memory);
 /* Distinct bytes that the run read before it wrote them, and that it wrote. */
 void verify_memory_moved(const struct verify_memory *memory, uint64_t *read, uint64_t *written);
+/* Does an argument lead into an allocation that holds regions, but into none of them? Where its buffer ends nobody has
+ * said. */
+bool verify_memory_between(const struct model_launch *launch, const struct model_live *live);
 /* How many live allocations do the launch's arguments reach? How many snapshots tell contents? */
 void verify_memory_survey(const struct model_launch *launch, const struct model_live *live, size_t *reached,
                           size_t *with_contents);

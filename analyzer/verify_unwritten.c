@@ -284,7 +284,7 @@ void verify_stains_rest(struct verify *v, struct judgements *judgements)
 
 void verify_host_copy(struct verify *v, const struct cap_copy *c, struct judgements *judgements)
 {
-    const struct model_allocation *a = model_live_find(&v->live, c->source);
+    const struct model_allocation *a = model_live_find_inner(&v->live, c->source);
     bool to_host = c->kind == CAP_COPY_DTOH || (c->kind == CAP_COPY_UNIFIED && !model_live_find(&v->live, c->target));
     if (to_host && c->result == 0)
         v->last_host_copy = c->head.seq;

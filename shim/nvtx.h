@@ -66,6 +66,22 @@ typedef int nvtx_initialize(nvtx_export_table *export_table);
 __attribute__((visibility("default"))) int InitializeInjectionNvtx2(nvtx_export_table *export_table);
 extern __attribute__((visibility("default"))) nvtx_initialize *InitializeInjectionNvtx2_fnptr;
 
+/* Extensions, as nvtxDetail/nvtxExtTypes.h defines them. */
+struct nvtx_segment {
+    size_t id, count;
+    intptr_t *slots;
+};
+struct nvtx_extension { /* nvtxExtModuleInfo_t */
+    uint16_t version, bytes, module, compatible;
+    size_t segment_count;
+    struct nvtx_segment *segments;
+    intptr_t (*get_export)(uint32_t id);
+    const void *extension_info;
+};
+typedef int nvtx_initialize_extension(struct nvtx_extension *extension);
+__attribute__((visibility("default"))) int InitializeInjectionNvtxExtension(struct nvtx_extension *extension);
+extern __attribute__((visibility("default"))) nvtx_initialize_extension *InitializeInjectionNvtxExtension_fnptr;
+
 /* A message as UTF-8: NULL, the program's own text, or `space` filled with it. */
 const char *nvtx_message(int32_t type, union nvtx_message message, char *space, size_t bytes);
 void nvtx_utf8(char *out, size_t bytes, const wchar_t *wide);

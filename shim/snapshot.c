@@ -136,13 +136,28 @@ static uint32_t allocations_of(const struct reached *reached, uint32_t count, st
     return distinct;
 }
 
+static void write_value(const struct item *item)
+{
+    struct cap_value *record = capture_define(CAP_VALUE, sizeof *record);
+    if (!record)
+        return;
+    record->mark = item->launch;
+    record->bytes = item->job.bytes;
+    record->hash_low = item->job.hash.low;
+    record->hash_high = item->job.hash.high;
+    capture_commit(record);
+}
+
 /* Runs on the blob helper. The record comes after its blob, so that a reader never sees one without the other. */
 static void item_stored(struct blob_job *job, bool ok)
 {
     struct item *item = (struct item *)job;
     struct batch *batch = item->batch;
-    struct cap_snapshot *record = ok ? capture_define(CAP_SNAPSHOT, sizeof *record) : NULL;
-    if (record) {
+    bool of_mark = item->when == SNAPSHOT_OF_MARK;
+    struct cap_snapshot *record = ok && !of_mark ? capture_define(CAP_SNAPSHOT, sizeof *record) : NULL;
+    if (ok && of_mark) {
+        write_value(item);
+    } else if (record) {
         record->launch = item->launch;
         record->allocation = item->allocation;
         record->when = item->when;

@@ -15,6 +15,9 @@
 #include "shim/options.h"
 #include "shim/track.h"
 
+/* In place of `when`: what a mark of the program's asks for; the "launch" is then the mark, see CAP_VALUE. */
+#define SNAPSHOT_OF_MARK ((enum cap_snapshot_when)(CAP_AFTER + 1))
+
 enum snapshot_choice { SNAPSHOT_NONE, SNAPSHOT_TAKE, SNAPSHOT_OVER_BUDGET };
 struct snapshot_result {
     bool taken;    /* at least one copy was enqueued, or nothing is reachable */

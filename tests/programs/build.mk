@@ -94,3 +94,5 @@ $(B)/programs/plain: $(B)/programs/obj/plain/plain.o
 -include tests/programs/profile/build.mk
 -include tests/programs/nvtx/build.mk
 -include tests/programs/detect/build.mk
+-include tests/programs/told/build.mk
+-include tests/programs/nccl/build.mk

@@ -190,6 +190,9 @@ static const char *const hooked[] = {
 #undef LIBRARY
     "InitializeInjectionNvtx2",
     "InitializeInjectionNvtx2_fnptr", /* see nvtx.c */
+    "InitializeInjectionNvtxExtension",
+    "InitializeInjectionNvtxExtension_fnptr",
+    "opsdebug_api",
     "dlsym",
     "dlvsym",
     "dlclose",

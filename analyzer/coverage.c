@@ -55,7 +55,7 @@ struct coverage_memory coverage_memory_of(const struct model *m)
     struct coverage_memory c = {.guarded = m->guard_count};
     for (size_t i = 0; i < m->allocation_count; i++) {
         const struct cap_alloc *a = m->allocations[i].record;
-        if (a->kind == CAP_ALLOC_VARIABLE)
+        if (a->kind == CAP_ALLOC_VARIABLE || m->allocations[i].parent)
             continue;
         c.allocations++;
         if (a->head_redzone || a->tail_redzone)

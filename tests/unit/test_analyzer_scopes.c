@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "analyzer/session.h"
+#include "analyzer/slabs.h"
 #include "tests/unit/capture_make.h"
 
 static void open_session(struct capture_make *m, struct session *s, uint64_t rejected)
@@ -288,13 +289,38 @@ static void test_operator_collective(void **state)
     close_all(&f.m, &s);
 }
 
+/* Launches with arguments at `places` places of one allocation, and at as many of a small one. */
+static size_t count_slabs(uint64_t bytes, size_t places)
+{
+    struct fixture f;
+    struct session s;
+    start(&f);
+    capture_make_alloc(&f.m, 0x10000000, bytes);
+    for (uint64_t i = 0; i < places; i++) {
+        uint64_t argument = 0x10000000 + i * 512;
+        capture_make_launch(&f.m, f.kernel, f.config, &argument, 8);
+        capture_make_launch(&f.m, f.kernel, f.config, &argument, 8);
+    }
+    open_session(&f.m, &s, 0);
+    size_t count = slabs_of(&s).count;
+    close_all(&f.m, &s);
+    return count;
+}
+
+static void test_slabs(void **state)
+{
+    assert_int_equal(count_slabs(2 << 20, 12), 1);
+    assert_int_equal(count_slabs(2 << 20, 3), 0);  /* rows of one matrix, perhaps */
+    assert_int_equal(count_slabs(1 << 16, 12), 0); /* no cache takes so little at once */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_scopes_paths_of_a_thread),      cmocka_unit_test(test_scopes_impossible_paths),
         cmocka_unit_test(test_operator_meaning_of_a_product), cmocka_unit_test(test_operator_unknown_function),
         cmocka_unit_test(test_operator_launches_inside),      cmocka_unit_test(test_operator_impossible),
-        cmocka_unit_test(test_operator_collective),
+        cmocka_unit_test(test_operator_collective),           cmocka_unit_test(test_slabs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

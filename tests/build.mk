@@ -8,7 +8,7 @@ $(WRITER): $(B)/obj/tests/stub/writer.o $(B)/obj/shim/capture_write.o $(B)/obj/s
 	$(call say,LD,$@) $(CC) $(SAN) -o $@ $^ \
 	  $(addprefix -Wl$(comma)--wrap=,posix_fallocate truncate mkdir unlink renameat2 open mmap munmap madvise) $(COMMON_LIBS) -lpthread
 $(eval $(call unit_test,capture_crash,$(ANALYZER),$(ANALYZER_LIBS)))
-$(B)/tests/unit/test_capture_crash: | $(WRITER)
+$(B)/tests/unit/test_capture_crash: | $(WRITER) $(SHIM) $(STUB) $(B)/programs/breakages/killed
 
 # softgpu's runtime under the name that CUDA 12's has: what most programs were linked with.
 CUDART12 = $(B)/stub/cudart12/libcudart.so.12

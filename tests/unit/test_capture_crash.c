@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "analyzer/capture_read.h"
@@ -22,8 +24,9 @@
 #include "common/hash.h"
 #include "tests/stub/writer.h"
 
-#ifndef KIT_BUILD /* given by build.mk; only the linter sees this */
-#define KIT_BUILD "build"
+#ifndef KIT_BUILD /* given by build.mk; only the linter sees these */
+#define KIT_BUILD           "build"
+#define KIT_SANITIZER_COLON ""
 #endif
 
 struct writer {
@@ -242,12 +245,107 @@ static void test_capture_is_whole_when_a_call_fails(void **state)
     assert_true(failures > 15 && kept > 10);
 }
 
+/* A whole program under the whole shim: it says in `told` how many launches have returned. */
+static pid_t start_program(const char *folder, const char *told)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        setenv("LD_LIBRARY_PATH", KIT_BUILD "/stub", 1);
+        setenv("LD_PRELOAD", KIT_SANITIZER_COLON KIT_BUILD "/libopsdebug.so", 1);
+        setenv("OPSDEBUG_OUT", folder, 1);
+        execl(KIT_BUILD "/programs/breakages/killed", "killed", told, (char *)NULL);
+        _exit(126);
+    }
+    return pid;
+}
+
+static void nap(uint64_t ns)
+{
+    const struct timespec time = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+    nanosleep(&time, NULL);
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void check_killed(const char *folder, uint32_t told, uint64_t after)
+{
+    struct capture *c;
+    struct diag diag = {.text = ""};
+    char path[128];
+    snprintf(path, sizeof path, "%s/capture.bin", folder);
+    if (access(path, F_OK) != 0) {
+        assert_int_equal(told, 0);
+        return;
+    }
+    if (capture_open(folder, &c, &diag) != STATUS_OK)
+        fail_msg("killed after %lu ns: %s", (unsigned long)after, diag.text);
+    uint32_t launches = 0;
+    for (size_t i = 0; i < c->record_count; i++)
+        launches += c->records[i]->type == CAP_LAUNCH;
+    /* The one that was under way may be there, too. */
+    if (c->rejected.count || launches < told || launches > told + 1)
+        fail_msg("killed after %lu ns: %lu rejected, %u launches, %u had returned; %s", (unsigned long)after,
+                 (unsigned long)c->rejected.count, launches, told,
+                 c->rejected.count ? c->rejected.kept[0].text : "none rejected");
+    capture_close(c);
+}
+
+/* KILLS=1000 (and SEED) by hand: then the only test. */
+static void test_capture_is_whole_after_kills_at_random(void **state)
+{
+    const char *wanted = getenv("KILLS");
+    unsigned kills = wanted ? (unsigned)atoi(wanted) : 25, with_launches = 0;
+    struct writer w = {.directory = "/tmp/crash-test-XXXXXX"};
+    char path[80];
+    assert_non_null(mkdtemp(w.directory));
+    snprintf(w.folder, sizeof w.folder, "%s/out", w.directory);
+    snprintf(path, sizeof path, "%s/told", w.directory);
+    int fd = open(path, O_RDWR | O_CREAT, 0600);
+    assert_int_equal(ftruncate(fd, 4096), 0);
+    uint32_t *told = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    assert_ptr_not_equal(told, MAP_FAILED);
+    close(fd);
+    uint64_t life = 0, state_of_chance = getenv("SEED") ? strtoull(getenv("SEED"), NULL, 10) : 20;
+    for (unsigned k = 0; k <= kills; k++) {
+        *told = 0;
+        uint64_t begin = now_ns(), after = 0;
+        pid_t pid = start_program(w.folder, path);
+        if (k) {
+            state_of_chance = state_of_chance * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+            after = (state_of_chance >> 33) % life;
+            nap(after);
+            kill(pid, SIGKILL);
+        }
+        int status;
+        waitpid(pid, &status, 0);
+        if (!k) { /* how long it lives */
+            assert_int_equal(status, 0);
+            life = now_ns() - begin;
+        }
+        check_killed(w.folder, *told, after);
+        with_launches += *told > 0;
+        nftw(w.folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    }
+    print_message("# %u kills, %u of them with launches\n", kills, with_launches - 1);
+    assert_true(with_launches > kills / 8);
+    munmap(told, 4096);
+    nftw(w.directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_capture_is_whole_after_every_store),
         cmocka_unit_test(test_capture_is_whole_after_kill),
         cmocka_unit_test(test_capture_is_whole_when_a_call_fails),
+        cmocka_unit_test(test_capture_is_whole_after_kills_at_random),
     };
+    if (getenv("KILLS"))
+        cmocka_set_test_filter("*at_random");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

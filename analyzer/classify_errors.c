@@ -144,11 +144,15 @@ static void take_refused(const struct model *m, const struct model_launch *l, st
     }
     finding_launch(f, l->number);
     finding_summary(f, "the driver refused the launch with %s (%d)", error_name(m, l->error), code);
-    finding_evidence(
-        f, "device-error",
-        "%s (%d) from the launch call; grid %u x %u x %u, block %u x %u x %u, %u bytes of dynamic shared memory",
-        error_name(m, l->error), code, l->config->grid[0], l->config->grid[1], l->config->grid[2], l->config->block[0],
-        l->config->block[1], l->config->block[2], l->config->dynamic_shared_bytes);
+    if (l->graph)
+        finding_evidence(f, "device-error", "%s (%d) from the launch call of %s", error_name(m, l->error), code,
+                         l->kernel->name);
+    else
+        finding_evidence(
+            f, "device-error",
+            "%s (%d) from the launch call; grid %u x %u x %u, block %u x %u x %u, %u bytes of dynamic shared memory",
+            error_name(m, l->error), code, l->config->grid[0], l->config->grid[1], l->config->grid[2],
+            l->config->block[0], l->config->block[1], l->config->block[2], l->config->dynamic_shared_bytes);
     finding_next(f, "ops-debug show %s %zu", m->capture->shell_path, l->number);
 }
 

@@ -155,12 +155,12 @@ bool model_node_reaches(const struct cap_graph_node *n, uint64_t address, uint64
 /* Node `number` of the launch, NULL: there is none. */
 static const struct cap_graph_node *node_of(const struct model_launch *l, uint32_t number)
 {
-    if (!number || !l->graph)
-        return NULL;
-    struct model_nodes nodes = model_launch_nodes(l);
-    const struct cap_graph_node *n = number <= nodes.count ? nodes.items[number - 1] : NULL;
-    model_nodes_free(&nodes);
-    return n;
+    for (size_t i = number && l->graph ? l->graph->node_count : 0; i-- > 0;) { /* the newest one counts */
+        const struct cap_graph_node *n = l->graph->nodes[i];
+        if (n->index == number - 1 && n->version <= l->version)
+            return n;
+    }
+    return NULL;
 }
 
 const struct model_kernel *model_launch_kernel(const struct model *m, const struct model_launch *l, uint32_t node)

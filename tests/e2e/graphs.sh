@@ -38,6 +38,12 @@ for preset in check deep; do
     equal "graphs_loop/$preset: nothing on stderr" "" "$(cat "$scratch/err")"
     check "graphs_loop/$preset: verify finds nothing" "$tool" verify "$scratch/loop-$preset"
 done
+for program in graphs_ok graphs_loop; do # with functions of the host, memory and conditions: launched as they are
+    bare "$programs/$program" >"$scratch/bare.out"
+    "$tool" run --device soft --preset check --graphs explode --out "$scratch/whole-$program" -- "$programs/$program" >"$scratch/out" 2>&1
+    check "$program: not taken apart, same output" cmp "$scratch/bare.out" "$scratch/out"
+    check "$program: not taken apart, nothing found" "$tool" verify "$scratch/whole-$program"
+done
 number=$("$tool" list --json "$scratch/loop-deep" | jq '[.launches[] | select(.graph)][0].seq')
 check "graphs_loop: the kernel in the loop's body is known" sh -c "'$tool' show '$scratch/loop-deep' $number | grep -q 'collatz, grid'"
 done_testing

@@ -441,58 +441,154 @@ static void act_capture(const char *argument)
     MUST(api.cuStreamSynchronize(stream) == CUDA_SUCCESS);
 }
 
+#define GRAPH_FUNCTIONS(X)                                                                                             \
+    X(cuGraphCreate)                                                                                                   \
+    X(cuGraphAddKernelNode_v2)                                                                                         \
+    X(cuGraphAddChildGraphNode)                                                                                        \
+    X(cuGraphInstantiateWithFlags)                                                                                     \
+    X(cuGraphExecKernelNodeSetParams_v2)                                                                               \
+    X(cuGraphExecChildGraphNodeSetParams)                                                                              \
+    X(cuGraphExecUpdate_v2)                                                                                            \
+    X(cuGraphNodeSetEnabled)                                                                                           \
+    X(cuGraphLaunch)                                                                                                   \
+    X(cuGraphExecDestroy)                                                                                              \
+    X(cuGraphDestroy)
+static struct {
+#define GRAPH_MEMBER(symbol) __typeof__(&symbol) symbol;
+    GRAPH_FUNCTIONS(GRAPH_MEMBER)
+} graphs;
+
+static CUstream graph_stream;
+static CUdeviceptr graph_memory; /* 4096 bytes, 0 */
+
+static void begin_graph(void)
+{
+    void *handle = driver_handle();
+#define GRAPH_LOOK_UP(symbol) MUST((graphs.symbol = (__typeof__(&symbol))dlsym(handle, #symbol)));
+    GRAPH_FUNCTIONS(GRAPH_LOOK_UP)
+    unsigned char zeros[4096] = {0};
+    begin();
+    MUST(api.cuStreamCreate(&graph_stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
+    MUST(api.cuMemAlloc_v2(&graph_memory, 4096) == CUDA_SUCCESS);
+    MUST(api.cuMemcpyHtoD_v2(graph_memory, zeros, sizeof zeros) == CUDA_SUCCESS);
+}
+
+/* A kernel that sets eight words from word `at` of the memory on. `params` has to live as long as the parameters are
+ * used. */
+static CUDA_KERNEL_NODE_PARAMS setter(void *params[3], CUdeviceptr *at, unsigned *step, unsigned *value)
+{
+    params[0] = at;
+    params[1] = step;
+    params[2] = value;
+    return (CUDA_KERNEL_NODE_PARAMS){.func = set_words,
+                                     .gridDimX = 8,
+                                     .gridDimY = 1,
+                                     .gridDimZ = 1,
+                                     .blockDimX = 1,
+                                     .blockDimY = 1,
+                                     .blockDimZ = 1,
+                                     .kernelParams = params};
+}
+
+static CUgraphNode add_setter(CUgraph graph, const CUgraphNode *after, size_t count, unsigned word, unsigned value)
+{
+    CUdeviceptr at = graph_memory + 4 * word;
+    unsigned step = 4;
+    void *params[3];
+    CUgraphNode node;
+    CUDA_KERNEL_NODE_PARAMS p = setter(params, &at, &step, &value);
+    MUST(graphs.cuGraphAddKernelNode_v2(&node, graph, after, count, &p) == CUDA_SUCCESS);
+    return node;
+}
+
+static void change_setter(CUgraphExec exec, CUgraphNode node, unsigned word, unsigned value)
+{
+    CUdeviceptr at = graph_memory + 4 * word;
+    unsigned step = 4;
+    void *params[3];
+    CUDA_KERNEL_NODE_PARAMS p = setter(params, &at, &step, &value);
+    MUST(graphs.cuGraphExecKernelNodeSetParams_v2(exec, node, &p) == CUDA_SUCCESS);
+}
+
+static void launch_graph(CUgraphExec exec)
+{
+    MUST(graphs.cuGraphLaunch(exec, graph_stream) == CUDA_SUCCESS);
+    MUST(api.cuStreamSynchronize(graph_stream) == CUDA_SUCCESS);
+}
+
+static void word_is(unsigned word, unsigned value)
+{
+    unsigned got;
+    MUST(api.cuMemcpyDtoH_v2(&got, graph_memory + 4 * word, sizeof got) == CUDA_SUCCESS);
+    MUST(got == value);
+}
+
 /* Two kernels that write apart, and a third behind both, as a graph that is launched `argument` times, changed in one
  * node, and launched once more. */
 static void act_graph(const char *argument)
 {
-#define GRAPH_FUNCTION(symbol)                                                                                         \
-    __typeof__(&symbol) symbol##_ = (__typeof__(&symbol))dlsym(handle, #symbol);                                       \
-    MUST(symbol##_)
-    void *handle = driver_handle();
-    GRAPH_FUNCTION(cuGraphCreate);
-    GRAPH_FUNCTION(cuGraphAddKernelNode_v2);
-    GRAPH_FUNCTION(cuGraphInstantiateWithFlags);
-    GRAPH_FUNCTION(cuGraphExecKernelNodeSetParams_v2);
-    GRAPH_FUNCTION(cuGraphLaunch);
-    GRAPH_FUNCTION(cuGraphExecDestroy);
-    GRAPH_FUNCTION(cuGraphDestroy);
     CUgraph graph;
     CUgraphExec exec;
     CUgraphNode nodes[3];
-    CUstream stream;
-    CUdeviceptr a;
-    begin();
-    MUST(api.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
-    MUST(api.cuMemAlloc_v2(&a, 4096) == CUDA_SUCCESS);
-    MUST(cuGraphCreate_(&graph, 0) == CUDA_SUCCESS);
-    unsigned step = 4, value = 0;
-    CUdeviceptr at = a;
-    void *params[] = {&at, &step, &value};
-    CUDA_KERNEL_NODE_PARAMS p = {.func = set_words,
-                                 .gridDimX = 8,
-                                 .gridDimY = 1,
-                                 .gridDimZ = 1,
-                                 .blockDimX = 1,
-                                 .blockDimY = 1,
-                                 .blockDimZ = 1,
-                                 .kernelParams = params};
-    for (unsigned i = 0; i < 3; i++, at += 1024, value += 10)
-        MUST(cuGraphAddKernelNode_v2_(&nodes[i], graph, nodes, i == 2 ? 2 : 0, &p) == CUDA_SUCCESS);
-    MUST(cuGraphInstantiateWithFlags_(&exec, graph, 0) == CUDA_SUCCESS);
+    begin_graph();
+    MUST(graphs.cuGraphCreate(&graph, 0) == CUDA_SUCCESS);
+    for (unsigned i = 0; i < 3; i++)
+        nodes[i] = add_setter(graph, nodes, i == 2 ? 2 : 0, 256 * i, 10 * i);
+    MUST(graphs.cuGraphInstantiateWithFlags(&exec, graph, 0) == CUDA_SUCCESS);
     for (int i = 0; i < atoi(argument); i++)
-        MUST(cuGraphLaunch_(exec, stream) == CUDA_SUCCESS);
-    at = a + 1024;
-    value = 99;
-    MUST(cuGraphExecKernelNodeSetParams_v2_(exec, nodes[1], &p) == CUDA_SUCCESS);
-    MUST(cuGraphLaunch_(exec, stream) == CUDA_SUCCESS);
-    MUST(api.cuStreamSynchronize(stream) == CUDA_SUCCESS);
-    unsigned words[1024];
-    MUST(api.cuMemcpyDtoH_v2(words, a, sizeof words) == CUDA_SUCCESS);
-    MUST(words[0] == 0 && words[256 + 7] == 99 && words[512] == 20);
-    MUST(cuGraphLaunch_(NULL, stream) != CUDA_SUCCESS && cuGraphExecDestroy_(NULL) != CUDA_SUCCESS);
-    MUST(cuGraphInstantiateWithFlags_(&exec, NULL, 0) != CUDA_SUCCESS);
-    MUST(cuGraphExecDestroy_(exec) == CUDA_SUCCESS && cuGraphDestroy_(graph) == CUDA_SUCCESS);
-    MUST(api.cuMemFree_v2(a) == CUDA_SUCCESS);
+        MUST(graphs.cuGraphLaunch(exec, graph_stream) == CUDA_SUCCESS);
+    change_setter(exec, nodes[1], 256, 99);
+    launch_graph(exec);
+    word_is(0, 0);
+    word_is(256 + 7, 99);
+    word_is(512, 20);
+    MUST(graphs.cuGraphLaunch(NULL, graph_stream) != CUDA_SUCCESS && graphs.cuGraphExecDestroy(NULL) != CUDA_SUCCESS);
+    CUgraphExec none;
+    MUST(graphs.cuGraphInstantiateWithFlags(&none, NULL, 0) != CUDA_SUCCESS);
+    MUST(graphs.cuGraphExecDestroy(exec) == CUDA_SUCCESS && graphs.cuGraphDestroy(graph) == CUDA_SUCCESS);
+}
+
+static CUgraph child_of(unsigned first, unsigned second)
+{
+    CUgraph child;
+    MUST(graphs.cuGraphCreate(&child, 0) == CUDA_SUCCESS);
+    CUgraphNode node = add_setter(child, NULL, 0, 100, first);
+    add_setter(child, &node, 1, 200, second);
+    return child;
+}
+
+/* A kernel, a child graph of two, a kernel. The child is changed as a whole, then the graph, then a node by the handle
+ * that it had at first, then one is switched off. */
+static void act_graph_child(const char *argument)
+{
+    CUgraph graph, again;
+    CUgraphExec exec;
+    CUgraphNode first, inner, last;
+    CUgraphExecUpdateResultInfo info;
+    begin_graph();
+    CUgraph child = child_of(1, 2), other = child_of(3, 4);
+    CUgraph *const both[] = {&graph, &again};
+    for (int i = 1; i >= 0; i--) {
+        MUST(graphs.cuGraphCreate(both[i], 0) == CUDA_SUCCESS);
+        first = add_setter(*both[i], NULL, 0, 0, 10 + (unsigned)i);
+        MUST(graphs.cuGraphAddChildGraphNode(&inner, *both[i], &first, 1, child) == CUDA_SUCCESS);
+        last = add_setter(*both[i], &inner, 1, 300, 30 + (unsigned)i);
+    }
+    MUST(graphs.cuGraphInstantiateWithFlags(&exec, graph, 0) == CUDA_SUCCESS);
+    launch_graph(exec);
+    word_is(200, 2);
+    MUST(graphs.cuGraphExecChildGraphNodeSetParams(exec, inner, other) == CUDA_SUCCESS);
+    launch_graph(exec);
+    word_is(200, 4);
+    MUST(graphs.cuGraphExecUpdate_v2(exec, again, &info) == CUDA_SUCCESS);
+    launch_graph(exec);
+    word_is(200, 2);
+    word_is(300, 31);
+    change_setter(exec, last, 300, 77);
+    MUST(graphs.cuGraphNodeSetEnabled(exec, first, 0) == CUDA_SUCCESS);
+    launch_graph(exec);
+    word_is(300, 77);
+    MUST(graphs.cuGraphExecDestroy(exec) == CUDA_SUCCESS);
 }
 
 /* With STUB_FAULT_AFTER: the device dies in the middle. */
@@ -603,6 +699,7 @@ int main(int argc, char **argv)
         {"limit", act_limit},
         {"capture", act_capture},
         {"graph", act_graph},
+        {"graph-child", act_graph_child},
         {"fault", act_fault},
         {"memory-info", act_memory_info},
         {"plain", act_plain},

@@ -301,6 +301,43 @@ static void test_graph_difference_with_candidates(void **state)
     end(&b);
 }
 
+/* A buffer that the program freed while the graph still names it. */
+static void test_graph_use_after_free(void **state)
+{
+    struct bench b;
+    start(&b);
+    whole(&b, 2, 0);
+    kernel(&b, 0, b.scale, AFTER(), C, A, COUNT);
+    kernel(&b, 1, b.scale, AFTER(0, ), B, A, COUNT);
+    capture_make_free(&b.make, b.b, B, 0);
+    struct cap_graph_launch l = {
+        .launch = {.head.type = CAP_GRAPH_LAUNCH, .outcome = CAP_LAUNCH_OK, .flags = CAP_LAUNCH_INPUTS},
+        .graph = GRAPH,
+        .version = 1};
+    uint64_t seq = capture_make_record(&b.make, &l, sizeof l, NULL, 0);
+    capture_make_snapshot(&b.make, seq, b.a, CAP_BEFORE, b.ramp, sizeof b.ramp);
+    capture_make_snapshot(&b.make, seq, b.c, CAP_BEFORE, b.zeros, sizeof b.ramp);
+    const struct finding *f = only(&b, FINDING_USE_AFTER_FREE, 2);
+    assert_int_equal(f->allocation, b.b);
+    end(&b);
+}
+
+/* The driver refused it: said so, without the shape of any kernel. */
+static void test_graph_refused(void **state)
+{
+    struct bench b;
+    start(&b);
+    whole(&b, 1, 0);
+    kernel(&b, 0, b.scale, AFTER(), C, A, COUNT);
+    struct cap_graph_launch l = {
+        .launch = {.head.type = CAP_GRAPH_LAUNCH, .outcome = CAP_LAUNCH_FAILED}, .graph = GRAPH, .version = 1};
+    capture_make_record(&b.make, &l, sizeof l, NULL, 0);
+    capture_make_error(&b.make, 1, "CUDA_ERROR_INVALID_VALUE");
+    const struct finding *f = only(&b, FINDING_FAILED_LAUNCH, 0);
+    assert_non_null(strstr(f->evidence[0].text, "graph 5"));
+    end(&b);
+}
+
 /* ---- branches ---- */
 
 static void branches(struct bench *b, bool ordered)
@@ -469,6 +506,8 @@ int main(void)
         cmocka_unit_test(test_graph_damage_without_snapshots),
         cmocka_unit_test(test_graph_difference_of_the_first_node),
         cmocka_unit_test(test_graph_difference_with_candidates),
+        cmocka_unit_test(test_graph_use_after_free),
+        cmocka_unit_test(test_graph_refused),
         cmocka_unit_test(test_graph_race_of_branches),
         cmocka_unit_test(test_graph_branches_apart),
         cmocka_unit_test(test_graph_branches_same_value),

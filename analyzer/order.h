@@ -87,8 +87,9 @@ struct order_clocks {
     struct order_clock host;   /* what the host knows to be complete */
     struct order_clock issued; /* everything so far */
     uint32_t captures;
-    bool events_in_doubt; /* events may be recorded where it is not seen */
-    bool failed;          /* no memory, or too many streams: nothing more may be said */
+    uint32_t last_graph, last_version; /* launched; it records no events, or they are in doubt already */
+    bool events_in_doubt;              /* events may be recorded where it is not seen */
+    bool failed;                       /* no memory, or too many streams: nothing more may be said */
 };
 
 void order_clocks_start(struct order_clocks *clocks, const struct model *model);

@@ -1,4 +1,5 @@
 /* order_clock.c - the clocks of streams, events and the host. */
+#include "analyzer/model_graph.h"
 #include "analyzer/order.h"
 
 #include <stdlib.h>
@@ -321,6 +322,32 @@ static void host_function(struct order_clocks *o, uint32_t stream, uint64_t seq)
     order_clocks_doubt(s, seq);
 }
 
+/* Does it record events, or may it? */
+static bool records_events(const struct order_clocks *o, const struct cap_graph_launch *r)
+{
+    const struct model_launch *l = model_launch_by_seq(o->model, r->launch.head.seq);
+    if (!l)
+        return true;
+    struct model_nodes nodes = model_launch_nodes(l);
+    bool may = !nodes.complete;
+    for (size_t i = 0; i < nodes.count && !may; i++)
+        may = nodes.items[i]->kind == CAP_NODE_EVENT_RECORD;
+    model_nodes_free(&nodes);
+    return may;
+}
+
+static void graph_launched(struct order_clocks *o, const struct cap_graph_launch *r)
+{
+    bool known = o->last_graph == r->graph && o->last_version == r->version;
+    if (r->launch.outcome == CAP_LAUNCH_FAILED)
+        return;
+    if (!o->events_in_doubt && !known)
+        o->events_in_doubt = records_events(o, r);
+    o->last_graph = r->graph;
+    o->last_version = r->version;
+    host_function(o, r->launch.stream, r->launch.head.seq);
+}
+
 static void end_capture(struct order_clocks *o, uint32_t stream)
 {
     const struct order_stream *s = stream_of(o, stream);
@@ -392,6 +419,9 @@ void order_clocks_take(struct order_clocks *o, const struct cap_head *record)
         break;
     case CAP_ORDER:
         take_order(o, (const void *)record);
+        break;
+    case CAP_GRAPH_LAUNCH:
+        graph_launched(o, (const void *)record);
         break;
     case CAP_EVENT_OP: {
         const struct cap_event_op_record *r = (const void *)record;

@@ -191,6 +191,7 @@ static struct tracked_graph *add(CUgraphExec exec, const struct graph_body *body
 void graph_made(const struct call *call, CUgraphExec exec, CUgraph source)
 {
     struct graph_body body;
+    thread_slow();
     graph_read(source, &body);
     struct tracked_graph *graph = add(exec, &body);
     if (!graph) {
@@ -253,6 +254,7 @@ void graph_updated(const struct call *call, CUgraphExec exec, CUgraph source)
 {
     struct graph_body new, old;
     uint32_t version;
+    thread_slow();
     struct tracked_graph *graph = graph_find(exec, false);
     if (!graph) {
         graph_made(call, exec, source);
@@ -330,6 +332,7 @@ void graph_node_changed(CUgraphExec exec, CUgraphNode handle,
 {
     struct tracked_graph *graph = graph_find(exec, false);
     struct graph_body one = {0};
+    thread_slow();
     if (!graph)
         return;
     pthread_mutex_lock(&lock);
@@ -353,6 +356,7 @@ void graph_child_changed(CUgraphExec exec, CUgraphNode handle, CUgraph child)
     struct tracked_graph *graph = graph_find(exec, false);
     struct graph_body now, inner;
     uint32_t version, first = 0, at = 0;
+    thread_slow();
     if (!graph || !graph_now(graph, &now, &version))
         return;
     graph_read(child, &inner);

@@ -193,6 +193,7 @@ bool graph_explode(struct call *call, struct tracked_graph *graph, struct tracke
 {
     struct graph_body body;
     uint32_t version;
+    thread_slow();
     if (!graph_now(graph, &body, &version))
         return false;
     bool ok = !body.incomplete && body.count;

@@ -82,6 +82,7 @@ static void take_node(struct gathering *g, const struct graph_node *node, struct
 static bool gather(struct tracked_graph *graph, struct allocation **found, uint32_t *count)
 {
     struct gathering g = {0};
+    thread_slow();
     struct graph_body body;
     uint32_t version;
     struct reached *room = malloc(REACH_MAX * sizeof *room);

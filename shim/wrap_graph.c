@@ -128,10 +128,7 @@ static CUresult launch_graph(enum hook hook, CUgraphExec graph, CUstream handle)
     struct call call;
     if (!call_enter(&call, hook))
         return PASS(cuGraphLaunch, hook)(graph, handle);
-    CUresult result = graph_launch(&call, hook, graph, handle);
-    if (result == CUDA_SUCCESS)
-        record_order(&call, CAP_ORDER_GRAPH_LAUNCH, 0, stream_id(&call, handle));
-    return call_leave(&call, result);
+    return call_leave(&call, graph_launch(&call, hook, graph, handle));
 }
 
 CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)

@@ -332,7 +332,7 @@ enum cap_order_op {
     CAP_ORDER_HOST_FUNCTION, /* a function of the host in the stream: it may tell anybody, and wait for anybody */
     CAP_ORDER_WRITE_VALUE,   /* the stream writes a word that somebody may wait for */
     CAP_ORDER_WAIT_VALUE,    /* the stream waits for a word, which anybody may write */
-    CAP_ORDER_GRAPH_LAUNCH,
+    CAP_ORDER_GRAPH_LAUNCH,  /* not written any more: a CAP_GRAPH_LAUNCH says the same */
     CAP_ORDER_CAPTURE_BEGIN, /* from here on the stream's work goes into a graph, as does that of streams that wait for
                               */
     CAP_ORDER_CAPTURE_END,   /* an event recorded in it */

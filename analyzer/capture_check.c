@@ -187,18 +187,20 @@ static bool check_health(const struct cap_health *h, char *why)
     return true;
 }
 
+/* What the driver refused may have had any size. */
 static bool check_copy(const struct cap_copy *c, char *why)
 {
     const uint64_t size[3] = {c->width, c->height, c->depth};
-    if (!extent_fits(c->target, size, (const uint64_t[]){c->target_pitch, c->target_slice_pitch}) ||
-        !extent_fits(c->source, size, (const uint64_t[]){c->source_pitch, c->source_slice_pitch}))
+    if (c->result == 0 && (!extent_fits(c->target, size, (const uint64_t[]){c->target_pitch, c->target_slice_pitch}) ||
+                           !extent_fits(c->source, size, (const uint64_t[]){c->source_pitch, c->source_slice_pitch})))
         return no(why, "copy wraps around the end of the address space");
     return true;
 }
 
 static bool check_set(const struct cap_set *s, char *why)
 {
-    if (!extent_fits(s->target, (const uint64_t[]){s->width, s->height, 1}, (const uint64_t[]){s->pitch, 0}))
+    if (s->result == 0 &&
+        !extent_fits(s->target, (const uint64_t[]){s->width, s->height, 1}, (const uint64_t[]){s->pitch, 0}))
         return no(why, "memset wraps around the end of the address space");
     return true;
 }

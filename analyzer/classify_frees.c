@@ -4,6 +4,8 @@
 
 #include "analyzer/finding.h"
 
+enum { DEINITIALISED = 4 }; /* CUresult: the driver is gone, as it is for what is destroyed after main() */
+
 static const struct model_allocation *freed_before(const struct model *m, uint64_t address, uint64_t seq)
 {
     const struct model_allocation *last = NULL;
@@ -20,10 +22,10 @@ void classify_frees(const struct model *m, struct symbols *symbols, struct findi
     for (size_t i = 0; i < m->bad_free_count; i++) {
         const struct cap_free *record = m->bad_frees[i];
         /* Freeing nothing is allowed. A free that worked was of memory that we did not see being allocated. */
-        if (record->address == 0 || record->result == 0)
+        if (record->address == 0 || record->result == 0 || record->result == DEINITIALISED)
             continue;
         const struct model_allocation *a = freed_before(m, record->address, record->head.seq);
-        size_t index = findings_add(out, a ? FINDING_DOUBLE_FREE : FINDING_INVALID_FREE, 0.95);
+        size_t index = findings_add(out, a && !a->released ? FINDING_DOUBLE_FREE : FINDING_INVALID_FREE, 0.95);
         if (index == SIZE_MAX)
             return;
         struct finding *f = &out->items[index];
@@ -35,7 +37,10 @@ void classify_frees(const struct model *m, struct symbols *symbols, struct findi
             f->function = s->frames[s->own].function ? strdup(s->frames[s->own].function) : NULL;
         }
         f->allocation = a ? a->id : 0;
-        if (a)
+        if (a && a->released)
+            finding_summary(f, "allocation %u (allocated at %s) is freed after its context had ended, and it with that",
+                            a->id, symbols_place(symbols, a->record->stack, place, sizeof place));
+        else if (a)
             finding_summary(f, "allocation %u (allocated at %s) is freed a second time", a->id,
                             symbols_place(symbols, a->record->stack, place, sizeof place));
         else

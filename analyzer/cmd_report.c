@@ -13,6 +13,7 @@ int cmd_report(const struct options *options)
     enum status status = session_open(options->arguments[0], &s, &diag);
     if (status)
         return command_fail(status, &diag);
+    s.leak_check = options->leak_check;
     session_classify(&s);
     int code = findings_serious(&s.findings) ? EXIT_FINDINGS : EXIT_NOTHING;
     if (!options->json)

@@ -52,6 +52,7 @@ int cmd_verify(const struct options *options)
     if (status) {
         code = command_fail(status, &diag);
     } else {
+        s.leak_check = options->leak_check;
         session_classify(&s);
         code = findings_serious(&s.findings) ? EXIT_FINDINGS : EXIT_NOTHING;
         bool color = text_wants_color(options->color, stdout);

@@ -94,6 +94,10 @@ void classify_order(const struct model *model, const struct judgements *judgemen
 void classify_guard(const struct model *model, struct symbols *symbols, struct findings *out);
 void classify_marks(const struct model *model, struct symbols *symbols, struct findings *out);
 void classify_names(const struct model *model, struct findings *out);
+/* What was never freed; not a step of classify(), but behind it where it is asked for. */
+void classify_leaks(const struct model *model, struct symbols *symbols, struct findings *out);
+/* How many allocations that is, 0 for a program that did not end in an orderly way. */
+size_t leaks_count(const struct model *model, uint64_t *bytes);
 void classify_frees(const struct model *model, struct symbols *symbols, struct findings *out);
 
 #endif

@@ -1,7 +1,9 @@
 #include "analyzer/hints.h"
 
+#include "analyzer/order.h"
 #include "analyzer/slabs.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -68,6 +70,20 @@ void hints_each(const struct session *s, void (*take)(void *context, const char 
         take(context, line);
     }
     slab_hint(s, take, context);
+    const char *leak_check = model_option(s->model, "LEAK_CHECK");
+    uint64_t bytes;
+    size_t leaks = leaks_count(s->model, &bytes);
+    if (leaks && !s->leak_check && !(leak_check && strcmp(leak_check, "on") == 0)) {
+        snprintf(line, sizeof line,
+                 "%zu allocations of %" PRIu64 " bytes were never freed (report --leak-check says which)", leaks,
+                 bytes);
+        take(context, line);
+    }
+    const char *blind = order_unknown(s->model);
+    if (blind) {
+        snprintf(line, sizeof line, "order between streams: %s", blind);
+        take(context, line);
+    }
     for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++) {
         const char *value = model_option(s->model, left_out[i].option);
         if (!value || strcmp(value, left_out[i].value) != 0)

@@ -32,7 +32,7 @@ static bool make_arrays(struct model *m, const struct census *n)
     m->allocations = array(n->of[CAP_ALLOC] + n->of[CAP_REGION], sizeof *m->allocations);
     m->region_records = array(n->of[CAP_REGION], sizeof *m->region_records);
     m->launches = array(n->of[CAP_LAUNCH] + n->of[CAP_GRAPH_LAUNCH], sizeof *m->launches);
-    m->changes = array(n->of[CAP_ALLOC] + n->of[CAP_FREE] + n->of[CAP_REGION], sizeof *m->changes);
+    m->changes = array(2 * n->of[CAP_ALLOC] + n->of[CAP_FREE] + n->of[CAP_REGION], sizeof *m->changes);
     m->snapshots = array(n->of[CAP_SNAPSHOT], sizeof(void *));
     m->damages = array(n->of[CAP_DAMAGE], sizeof(void *));
     m->looks = array(n->of[CAP_DAMAGE_LOOK], sizeof(void *));
@@ -135,6 +135,8 @@ static void add_free(struct model *m, const struct cap_free *record)
         capture_reject(m->capture, &record->head, "allocation %u is freed before it exists", record->id);
         return;
     }
+    if (a->released)
+        return;
     if (a->free_seq != UINT64_MAX) {
         capture_reject(m->capture, &record->head, "allocation %u is freed a second time", record->id);
         return;
@@ -142,6 +144,19 @@ static void add_free(struct model *m, const struct cap_free *record)
     a->free_seq = record->head.seq;
     a->free_stack = record->stack;
     m->changes[m->change_count++] = (struct model_change){record->head.seq, a, true};
+}
+
+/* What lived in a context goes with it. */
+static void end_context(struct model *m, const struct cap_context *record)
+{
+    for (size_t i = 0; record->destroyed && i < m->allocation_count; i++) {
+        struct model_allocation *a = &m->allocations[i];
+        if (a->parent || a->record->context != record->id || a->free_seq != UINT64_MAX)
+            continue;
+        a->free_seq = record->head.seq;
+        a->released = true;
+        m->changes[m->change_count++] = (struct model_change){record->head.seq, a, true};
+    }
 }
 
 static bool add_launch(struct model *m, const struct cap_launch *record)
@@ -236,6 +251,9 @@ static bool add_record(struct model *m, const struct cap_head *record)
         return add_region(m, (const void *)record);
     case CAP_FREE:
         add_free(m, (const void *)record);
+        return true;
+    case CAP_CONTEXT:
+        end_context(m, (const void *)record);
         return true;
     case CAP_LAUNCH:
         return add_launch(m, (const void *)record);

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/diag.h"
 #include "analyzer/store.h"
@@ -46,6 +47,9 @@ void session_classify(struct session *s)
         j->raced = false;
     }
     classify(s->model, &s->judgements, s->symbols, &s->findings);
+    const char *leaks = model_option(s->model, "LEAK_CHECK");
+    if (s->leak_check || (leaks && strcmp(leaks, "on") == 0))
+        classify_leaks(s->model, s->symbols, &s->findings);
 }
 
 void session_close(struct session *s)

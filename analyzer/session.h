@@ -11,6 +11,7 @@ struct session {
     struct symbols *symbols;
     struct judgements judgements; /* empty: not verified */
     char store_problem[256];      /* why verify.json was not used, "" when all is well */
+    bool leak_check;              /* leaks are findings, also when the run did not ask for it */
     struct findings findings;     /* filled by session_classify() */
 };
 

@@ -45,13 +45,15 @@ static bool add_interval(struct judgement_run *runs, size_t *count, uint64_t off
     return true;
 }
 
-static void take_bits(const uint8_t *bits, uint64_t bytes, uint32_t allocation, bool write, struct judgement *j)
+static void take_bits(const uint8_t *bits, uint64_t bytes, const struct model_allocation *a, bool write,
+                      struct judgement *j)
 {
+    const struct model_allocation *whole = a->parent ? a->parent : a; /* regions are known to launches only */
     struct judgement_run runs[MOST_RUNS];
     size_t count = 0;
     for (uint64_t at = 0; bits && (at = next_bit(bits, bytes, at, true)) < bytes;) {
         uint64_t end = next_bit(bits, bytes, at, false);
-        if (!add_interval(runs, &count, at, end - at))
+        if (!add_interval(runs, &count, a->address - whole->address + at, end - at))
             break;
         at = end;
     }
@@ -60,7 +62,7 @@ static void take_bits(const uint8_t *bits, uint64_t bytes, uint32_t allocation, 
         return;
     j->touches = more;
     struct judgement_touch *t = &more[j->touch_count];
-    *t = (struct judgement_touch){.allocation = allocation, .write = write};
+    *t = (struct judgement_touch){.allocation = whole->id, .write = write};
     t->runs = malloc(count * sizeof *t->runs);
     if (!t->runs)
         return;
@@ -75,8 +77,8 @@ void verify_take_touches(const struct verify_memory *memory, struct judgement *j
         const struct reference_region *r = &memory->regions[i];
         if (memory->info[i].freed)
             continue;
-        take_bits(r->written, r->bytes, memory->info[i].allocation->id, true, j);
-        take_bits(r->read, r->bytes, memory->info[i].allocation->id, false, j);
+        take_bits(r->written, r->bytes, memory->info[i].allocation, true, j);
+        take_bits(r->read, r->bytes, memory->info[i].allocation, false, j);
     }
 }
 

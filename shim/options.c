@@ -194,6 +194,8 @@ static bool apply(enum option_id id, const char *text)
         return parse_switch(text, &options.stacks);
     case OPTION_TIMES:
         return parse_switch(text, &options.times);
+    case OPTION_LEAK_CHECK:
+        return parse_switch(text, &options.leak_check);
     case OPTION_KERNEL:
         if (!*text)
             return true;

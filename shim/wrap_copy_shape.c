@@ -1,10 +1,11 @@
-/* wrap_copy_shape.c - copies of rectangles and boxes. Their descriptors are read after a real call that succeeded: what
- * the driver refuses may be garbage.
+/* wrap_copy_shape.c - copies of rectangles and boxes. A driver that has a context reads their descriptors first of all,
+ * so with a context they are recorded before the real call, as flat copies are; without one nothing is read.
  */
 #include <opsdebug/capture.h>
 
 #include "shim/call.h"
 #include "shim/copy.h"
+#include "shim/track.h"
 
 /* The first byte of one side. An array's side has no address: its handle stands there. */
 static uint64_t start(CUmemorytype type, const void *host, CUdeviceptr device, CUarray array, size_t x, size_t y,
@@ -81,15 +82,19 @@ static struct cap_copy shape_peer(const CUDA_MEMCPY3D_PEER *c)
         struct call call;                                                                                              \
         if (!call_enter(&call, HOOK_##name))                                                                           \
             return PASS(function, HOOK_##name)(__VA_ARGS__);                                                           \
+        bool readable = pCopy && track_current_context();                                                              \
+        struct cap_copy facts = {0}, *record = NULL;                                                                   \
+        if (readable) {                                                                                                \
+            facts = shape(pCopy);                                                                                      \
+            facts.asynchronous = asynchronously;                                                                       \
+            record = copy_record(&call, &facts, stream);                                                               \
+        }                                                                                                              \
         copy_before(&call, stream, asynchronously);                                                                    \
         call_begin(&call);                                                                                             \
         CUresult result = REAL(function, HOOK_##name)(__VA_ARGS__);                                                    \
         call_end(&call);                                                                                               \
-        if (result == CUDA_SUCCESS) {                                                                                  \
-            struct cap_copy facts = shape(pCopy);                                                                      \
-            facts.asynchronous = asynchronously;                                                                       \
-            copy_done(copy_record(&call, &facts, stream), &call, result, &facts, stream);                              \
-        }                                                                                                              \
+        if (readable)                                                                                                  \
+            copy_done(record, &call, result, &facts, stream);                                                          \
         return call_leave(&call, result);                                                                              \
     }
 #define COPY(function, type, shape)                                                                                    \

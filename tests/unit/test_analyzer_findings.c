@@ -151,11 +151,81 @@ static void test_copies_inside(void **state)
                            .source_pitch = 16,
                            .kind = CAP_COPY_DTOH};
     capture_make_record(&b.make, &out, sizeof out, NULL, 0);
-    out.source_pitch = 32; /* refused by the driver */
-    out.result = 1;
+    out.source_pitch = 32; /* refused, and not for its arguments */
+    out.result = 101;
     capture_make_record(&b.make, &out, sizeof out, NULL, 0);
     assert_int_equal(bench_classify(&b)->count, 0);
     bench_end(&b);
+}
+
+/* A refused copy went nowhere, but it was wrong, whatever its size. */
+static void test_copy_refused(void **state)
+{
+    struct bench b;
+    bench_start(&b);
+    struct cap_copy in = {.head.type = CAP_COPY,
+                          .target = 0x10000,
+                          .source = 0x1000,
+                          .width = UINT64_MAX - 3,
+                          .height = 1,
+                          .depth = 1,
+                          .kind = CAP_COPY_HTOD,
+                          .result = 1};
+    capture_make_record(&b.make, &in, sizeof in, NULL, 0);
+    struct findings *f = bench_classify(&b);
+    assert_int_equal(f->count, 1);
+    assert_int_equal(f->items[0].class, FINDING_OUT_OF_BOUNDS_WRITE);
+    assert_int_equal(f->items[0].allocation, b.allocation);
+    bench_end(&b);
+}
+
+static void context_ends(struct bench *b, uint32_t id)
+{
+    struct cap_context r = {.head.type = CAP_CONTEXT, .id = id, .destroyed = 1};
+    capture_make_record(&b->make, &r, sizeof r, NULL, 0);
+}
+
+/* Memory goes with its context; a free that comes later is no second free of what lay there before. */
+static void test_free_after_context(void **state)
+{
+    struct bench b;
+    bench_start(&b);
+    capture_make_free(&b.make, b.allocation, 0x10000, 0);
+    uint32_t later = capture_make_alloc(&b.make, 0x10000, 256);
+    context_ends(&b, 0);
+    capture_make_free(&b.make, 0, 0x10000, 1);
+    struct findings *f = bench_classify(&b);
+    assert_int_equal(f->count, 1);
+    assert_int_equal(f->items[0].class, FINDING_INVALID_FREE);
+    assert_int_equal(f->items[0].allocation, later);
+    assert_true(model_allocation_by_id(b.session.model, later)->released);
+    assert_false(model_allocation_by_id(b.session.model, b.allocation)->released);
+    bench_end(&b);
+}
+
+/* Only where it is asked for, and only of a program that came to its end. */
+static void test_leaks(void **state)
+{
+    for (int way = 0; way < 3; way++) {
+        struct bench b;
+        struct diag diag = {.text = ""};
+        bench_start(&b);
+        uint32_t freed = capture_make_alloc(&b.make, 0x20000, 100);
+        capture_make_free(&b.make, freed, 0x20000, 0);
+        if (way != 1)
+            capture_make_finish(&b.make);
+        if (session_open(capture_make_write(&b.make), &b.session, &diag))
+            fail_msg("%s", diag.text);
+        b.session.leak_check = way != 2;
+        session_classify(&b.session);
+        assert_int_equal(b.session.findings.count, way == 0);
+        if (way == 0) {
+            assert_int_equal(b.session.findings.items[0].class, FINDING_LEAK);
+            assert_int_equal(b.session.findings.items[0].severity, FINDING_WARNING);
+            assert_int_equal(b.session.findings.items[0].allocation, b.allocation);
+        }
+        bench_end(&b);
+    }
 }
 
 static void test_damage_twice_is_one(void **state)
@@ -344,6 +414,9 @@ int main(void)
         cmocka_unit_test(test_memset_past_the_end),
         cmocka_unit_test(test_copies_past_the_end),
         cmocka_unit_test(test_copies_inside),
+        cmocka_unit_test(test_copy_refused),
+        cmocka_unit_test(test_free_after_context),
+        cmocka_unit_test(test_leaks),
         cmocka_unit_test(test_damage_twice_is_one),
         cmocka_unit_test(test_error_refused_launch),
         cmocka_unit_test(test_error_sticky_once),

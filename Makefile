@@ -86,6 +86,7 @@ BENCHES :=
 -include tests/programs/endings/build.mk
 -include tests/programs/order/build.mk
 -include tests/programs/breakages/build.mk
+-include tests/programs/hang/build.mk
 -include tests/build.mk
 -include bench/build.mk
 

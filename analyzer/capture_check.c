@@ -54,7 +54,10 @@ enum { STACK_LIMIT = 4096, PARAM_LIMIT = 32768, REDZONE_LIMIT = 1 << 30, BUILD_I
     X(CAP_GUARD, cap_guard, "guard")                                                                                   \
     X(CAP_RESERVE, cap_reserve, "reservation")                                                                         \
     X(CAP_BAD_FREE, cap_bad_free, "bad free")                                                                          \
-    X(CAP_HELD_DAMAGE, cap_held_damage, "damage of freed memory")
+    X(CAP_HELD_DAMAGE, cap_held_damage, "damage of freed memory")                                                      \
+    X(CAP_THREAD_STATE, cap_thread_state, "thread state")                                                              \
+    X(CAP_STREAM_STATE, cap_stream_state, "stream state")                                                              \
+    X(CAP_STREAM_VALUE, cap_stream_value, "stream value")
 
 static size_t least_bytes(unsigned type)
 {
@@ -296,6 +299,12 @@ bool capture_check_shape(const struct cap_head *record, char *why)
     case CAP_TIMES: {
         const struct cap_times *t = (const void *)record;
         return tail_fits(record, sizeof *t, t->count, sizeof(struct cap_time), why);
+    }
+    case CAP_STREAM_VALUE: {
+        const struct cap_stream_value *v = (const void *)record;
+        if (v->op > CAP_VALUE_WRITE || (v->bytes != 4 && v->bytes != 8))
+            return no(why, "stream value of operation %u, %u bytes", v->op, v->bytes);
+        return true;
     }
     case CAP_DAMAGE:
         return check_damage((const void *)record, why);

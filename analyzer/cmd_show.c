@@ -21,46 +21,6 @@ static const char *alloc_kind_name(uint32_t kind)
     return kind < sizeof names / sizeof *names ? names[kind] : "?";
 }
 
-/* Nobody tells an argument's type. As a float it is shown, too, when that is a number that programs use: small integers
- * are tiny floats, and -1 is a NaN. */
-static void number_text(int64_t integer, const char *type, double value, char *out, size_t bytes)
-{
-    if (isinf(value) || (fabs(value) >= 0x1p-63 && fabs(value) <= 0x1p63))
-        snprintf(out, bytes, "%" PRId64 ", as %s %g", integer, type, value);
-    else
-        snprintf(out, bytes, "%" PRId64, integer);
-}
-
-static void argument_text(struct session *s, const struct report_argument *a, uint64_t seq, char *out, size_t bytes)
-{
-    char place[200];
-    const struct model_allocation *to = a->allocation;
-    if (to) {
-        const struct cap_name *name = marks_name(s->model, a->value, seq);
-        if (name) {
-            char shape[160];
-            marks_shape(name, shape, sizeof shape);
-            snprintf(out, bytes, "%.60s, %s, allocation %u + %" PRIu64 " of %" PRIu64,
-                     capture_string(s->capture, name->name), shape, to->id, a->value - to->address, to->bytes);
-            return;
-        }
-        symbols_place(s->symbols, to->record->stack, place, sizeof place);
-        snprintf(out, bytes, "%sallocation %u + %" PRIu64 " of %" PRIu64 "%s%s", a->freed ? "freed " : "", to->id,
-                 a->value - to->address, to->bytes, *place ? ", allocated at " : "", place);
-    } else if (a->size == 4) {
-        float as_float;
-        uint32_t word = (uint32_t)a->value;
-        memcpy(&as_float, &word, sizeof as_float);
-        number_text((int32_t)word, "float", (double)as_float, out, bytes);
-    } else if (a->size == 8) {
-        double as_double;
-        memcpy(&as_double, &a->value, sizeof as_double);
-        number_text((int64_t)a->value, "double", as_double, out, bytes);
-    } else {
-        snprintf(out, bytes, "%s", a->size > 8 ? "(first 8 bytes shown)" : "");
-    }
-}
-
 static void print_arguments(struct session *s, const struct model_launch *l)
 {
     size_t count;
@@ -70,7 +30,7 @@ static void print_arguments(struct session *s, const struct model_launch *l)
     for (size_t i = 0; i < count; i++) {
         char number[24], offset[24], size[24], value[24], meaning[320];
         snprintf(value, sizeof value, "0x%" PRIx64, args[i].value);
-        argument_text(s, &args[i], l->seq, meaning, sizeof meaning);
+        report_argument_text(s, &args[i], l->seq, meaning, sizeof meaning);
         text_table_row(&t, (const char *const[]){text_number(i, number), text_number(args[i].offset, offset),
                                                  text_number(args[i].size, size), value, meaning});
     }

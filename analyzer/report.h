@@ -11,6 +11,11 @@ struct report_style {
     bool brief; /* findings and coverage only, as `verify` prints them */
 };
 void report_text(FILE *out, struct session *session, struct report_style style);
+/* One finding, as all commands print it. */
+void report_finding(FILE *out, struct session *session, const struct finding *finding, size_t id,
+                    struct report_style style);
+struct cJSON *report_finding_json(struct session *session, const struct finding *finding, size_t id);
+struct cJSON *report_stack_json(struct session *session, uint32_t stack);
 /* The object fixed in docs/json.md (schema 1). False when memory runs out; nothing is printed then. */
 bool report_json(FILE *out, struct session *session);
 
@@ -26,5 +31,9 @@ struct report_argument {
 };
 /* Returns a new array of *count; NULL with *count 0 when the arguments were not recorded or memory runs out. */
 struct report_argument *report_arguments(const struct model *model, const struct model_launch *launch, size_t *count);
+/* What the value may mean: an allocation and the offset in it, by its name at `seq` when it has one, or a
+ * number. Written to `out`. */
+void report_argument_text(struct session *session, const struct report_argument *argument, uint64_t seq, char *out,
+                          size_t bytes);
 
 #endif

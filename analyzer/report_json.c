@@ -94,7 +94,7 @@ static cJSON *where_json(const struct finding *f)
 }
 
 /* The program's own frames; all of them when none has a line. */
-static cJSON *stack_json(struct session *s, uint32_t id)
+cJSON *report_stack_json(struct session *s, uint32_t id)
 {
     const struct symbol_stack *stack = symbols_stack(s->symbols, id);
     bool own = stack->own < stack->count;
@@ -116,13 +116,13 @@ static cJSON *allocation_json(struct session *s, const struct finding *f)
     if (a->parent)
         add_u64(json, "region_of", a->parent->id);
     cJSON_AddNumberToObject(json, "offset", (double)f->offset);
-    cJSON_AddItemToObject(json, "stack", stack_json(s, a->record->stack));
+    cJSON_AddItemToObject(json, "stack", report_stack_json(s, a->record->stack));
     if (a->free_stack)
-        cJSON_AddItemToObject(json, "free_stack", stack_json(s, a->free_stack));
+        cJSON_AddItemToObject(json, "free_stack", report_stack_json(s, a->free_stack));
     return json;
 }
 
-static cJSON *finding_json(struct session *s, const struct finding *f, size_t id)
+cJSON *report_finding_json(struct session *s, const struct finding *f, size_t id)
 {
     cJSON *json = cJSON_CreateObject();
     add_u64(json, "id", id);
@@ -288,7 +288,7 @@ bool report_json(FILE *out, struct session *s)
     cJSON *notes = cJSON_CreateArray(); /* added later, to keep the fixed members in front */
     for (size_t i = 0; i < s->findings.count; i++) {
         bool note = s->findings.items[i].severity == FINDING_NOTE;
-        cJSON_AddItemToArray(note ? notes : findings, finding_json(s, &s->findings.items[i], i + 1));
+        cJSON_AddItemToArray(note ? notes : findings, report_finding_json(s, &s->findings.items[i], i + 1));
     }
     add_kernels(root, s);
     add_coverage(root, s);

@@ -59,7 +59,7 @@ static void print_stack(FILE *out, struct session *s, const char *title, uint32_
     }
 }
 
-static void print_finding(FILE *out, struct session *s, const struct finding *f, size_t id, struct report_style style)
+void report_finding(FILE *out, struct session *s, const struct finding *f, size_t id, struct report_style style)
 {
     struct text_style t = text_style(style.color);
     char first[32];
@@ -113,7 +113,7 @@ static void print_conclusion(FILE *out, struct session *s, struct report_style s
     fprintf(out, " in %zu launch%s; %zu of them re-executed and judged\n\n", c.launches, c.launches == 1 ? "" : "es",
             c.as_written.checked);
     for (size_t i = 0; i < s->findings.count; i++)
-        print_finding(out, s, &s->findings.items[i], i + 1, style);
+        report_finding(out, s, &s->findings.items[i], i + 1, style);
 }
 
 static void print_kernels(FILE *out, struct session *s, struct report_style style)

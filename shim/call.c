@@ -6,6 +6,7 @@
 #include "shim/driver.h"
 #include "shim/health.h"
 #include "shim/intern.h"
+#include "shim/progress.h"
 #include "shim/ranges.h"
 #include "shim/shim.h"
 #include "shim/stack.h"
@@ -43,6 +44,7 @@ bool call_enter(struct call *call, enum hook hook)
     call->hook = hook;
     call->tsc = call_tsc();
     call->seq = capture_next_seq();
+    progress_entered(thread, hook, call->tsc, call->seq);
     capture_count_hook(hook);
     return true;
 }
@@ -122,6 +124,7 @@ static inline void leave(struct call *call)
     if (++thread->calls >= FLUSH_EVERY)
         capture_flush_counters();
     thread->hook = HOOK_NONE;
+    progress_left(thread);
     thread->inside = 0;
 }
 

@@ -16,6 +16,7 @@
 
 #include "shim/blob.h"
 #include "shim/hooks.h"
+#include "shim/progress.h"
 #include "shim/ranges.h"
 #include "shim/shim.h"
 #include "shim/thread.h"
@@ -27,7 +28,8 @@
 enum {
     FIRST_SEGMENT_BYTES = 256 << 10, /* many programs have many threads that call little */
     LATER_SEGMENT_BYTES = 4 << 20,
-    CALIBRATE_TICKS = 1 << 20, /* the clocks are compared again after some 400 us */
+    CALIBRATE_TICKS = 1 << 20,       /* the clocks are compared again after some 400 us */
+    PINNED_SEGMENT_BYTES = 64 << 10, /* a thousand threads */
 };
 
 struct segment {
@@ -51,6 +53,8 @@ static struct segment *segments;
 static unsigned segment_count;
 static struct segment *spare; /* atomic: made ahead by the helper, its pages already writable */
 static bool spare_wanted;     /* atomic */
+static pthread_mutex_t pinned_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct segment *pinned; /* of capture_pin; older ones, when it was full, stay mapped as well */
 static pthread_key_t thread_key;
 static bool thread_key_valid;
 
@@ -213,8 +217,10 @@ static void segment_close(struct segment *s)
 static void thread_ends(void *data)
 {
     struct shim_thread *thread = &shim_thread;
-    if (shim_is_owner())
+    if (shim_is_owner()) {
         ranges_thread_ends();
+        progress_thread_ends();
+    }
     struct segment *last = thread->segment, *previous = thread->previous;
     if (!shim_is_owner())
         return;
@@ -224,6 +230,11 @@ static void thread_ends(void *data)
         segment_close(previous);
     if (last && !last->pinned)
         segment_close(last);
+}
+
+uint64_t capture_last_seq(void)
+{
+    return __atomic_load_n(capture_seq, __ATOMIC_RELAXED) - 1;
 }
 
 /* So that thread_ends runs: for what was counted, and for the segment. */
@@ -305,6 +316,33 @@ bool capture_can_patch(const void *record)
     return false;
 }
 
+void *capture_pin(uint16_t type, size_t bytes)
+{
+    bytes = (bytes + 7) & ~(size_t)7;
+    if (!shim_is_recording())
+        return NULL;
+    pthread_mutex_lock(&pinned_lock);
+    if (!pinned || bytes > pinned->bytes - pinned->used) {
+        struct segment *fresh = segment_open(PINNED_SEGMENT_BYTES);
+        if (fresh) {
+            fresh->pinned = true;
+            segment_adopt(fresh);
+            pinned = fresh;
+        } else {
+            pthread_mutex_unlock(&pinned_lock);
+            return NULL;
+        }
+    }
+    struct cap_head *head = (void *)(pinned->base + pinned->used);
+    *head = (struct cap_head){0, type, HOOK_NONE, capture_next_seq(), now_tsc()};
+    pinned->used += bytes;
+    __atomic_store_n(&head->size, (uint32_t)bytes, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&pinned_lock);
+    CAPTURE_COUNT(records, 1);
+    CAPTURE_COUNT(record_bytes, bytes);
+    return head;
+}
+
 static void flush_hook_calls(struct shim_thread *thread)
 {
     if (thread->hook_calls && hook_calls[thread->counted])
@@ -331,6 +369,11 @@ static void calibrate_live(void)
     now_pair(&tsc, &ns);
     __atomic_store_n(&header->tsc_now, tsc, __ATOMIC_RELAXED);
     __atomic_store_n(&header->mono_now_ns, ns, __ATOMIC_RELAXED);
+}
+
+void capture_tick(void)
+{
+    calibrate_live();
 }
 
 void capture_flush_counters(void)

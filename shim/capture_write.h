@@ -29,11 +29,16 @@ static inline uint64_t capture_next_seq(void)
 {
     return __atomic_fetch_add(capture_seq, 1, __ATOMIC_RELAXED);
 }
+uint64_t capture_last_seq(void); /* the newest one given out */
+void capture_tick(void);         /* brings the header's clocks up to date */
 void *capture_record(uint16_t type, size_t bytes, uint64_t seq, uint64_t tsc);
 void *capture_define(uint16_t type, size_t bytes); /* a record with a seq and time of its own */
 void capture_commit(void *record);
 /* Whether a record of this thread is still mapped: after a call inside which much was recorded it may not be. */
 bool capture_can_patch(const void *record);
+/* A record for state that is patched as long as the process lives, by any thread: it comes committed, all zero behind
+ * its head. NULL: no space. */
+void *capture_pin(uint16_t type, size_t bytes);
 
 void capture_count_other_hook(unsigned hook);
 /* A loop calls one function many times: the shared count is brought up to date when another one is called, and with the

@@ -108,3 +108,20 @@ void record_order(const struct call *call, enum cap_order_op op, uint32_t event,
     record->stream = stream;
     capture_commit(record);
 }
+
+void record_stream_value(const struct call *call, enum cap_stream_value_op op, uint32_t stream, uint64_t address,
+                         uint64_t value, uint32_t bytes, uint32_t flags)
+{
+    uint32_t stack = stack_here();
+    struct cap_stream_value *record = capture_record(CAP_STREAM_VALUE, sizeof *record, call->seq, call->tsc);
+    if (!record)
+        return;
+    record->op = op;
+    record->stream = stream;
+    record->address = address;
+    record->value = value;
+    record->bytes = bytes;
+    record->flags = flags;
+    record->stack = stack;
+    capture_commit(record);
+}

@@ -19,5 +19,8 @@ void record_sync_done(struct cap_sync *record, const struct call *call, CUresult
 
 /* CAP_ORDER. After a call that succeeded; `event` and `stream` are ids, 0: none or unknown. */
 void record_order(const struct call *call, enum cap_order_op op, uint32_t event, uint32_t stream);
+/* After a call that succeeded: what a stream waits for, or writes. */
+void record_stream_value(const struct call *call, enum cap_stream_value_op op, uint32_t stream, uint64_t address,
+                         uint64_t value, uint32_t bytes, uint32_t flags);
 
 #endif

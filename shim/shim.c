@@ -22,6 +22,7 @@
 #include "shim/nvtx.h"
 #include "shim/object.h"
 #include "shim/options.h"
+#include "shim/progress.h"
 #include "shim/stack.h"
 #include "shim/thread.h"
 #include "shim/track.h"
@@ -154,6 +155,7 @@ static void at_exit(void)
     if (!shim_is_recording())
         return;
     shim_thread.inside++;
+    progress_stop();
     health_at_exit();
     shim_thread.inside--;
 }

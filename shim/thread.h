@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct cap_thread_state;
+struct progress_seat;
 struct segment;
 
 struct shim_thread {
@@ -25,7 +27,9 @@ struct shim_thread {
     uint32_t until_exact;  /* calls until the next one whose own time is measured whatever it does */
     uint32_t before_ticks; /* what our own code before a real call usually takes */
     uint32_t random;
-    uint32_t thread_id; /* Linux thread id, 0 unknown yet */
+    uint32_t thread_id;             /* Linux thread id, 0 unknown yet */
+    struct cap_thread_state *state; /* in the capture: where this thread is, see progress.h */
+    struct progress_seat *seat;     /* that owns it */
 };
 
 /* Preloaded libraries get static TLS; initial-exec keeps every access to one instruction and never allocates. */

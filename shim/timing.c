@@ -21,7 +21,8 @@ enum {
 
 struct timing_pair {
     CUevent begin, end;
-    uint64_t seq;
+    uint64_t seq, tsc; /* of the launch; atomic: a look from another thread reads them */
+    struct tracked_stream *stream;
     struct timing_pool *pool;
     struct timing_pair *next;
 };
@@ -101,8 +102,9 @@ void timing_begin(struct timing_slot *slot, struct tracked_kernel *kernel, struc
     if (!pair)
         return;
     thread_slow();
-    pair->seq = seq;
-    slot->stream = stream;
+    __atomic_store_n(&pair->seq, seq, __ATOMIC_RELEASE);
+    pair->tsc = __builtin_ia32_rdtsc();
+    pair->stream = slot->stream = stream;
     if (driver.cuEventRecord(pair->begin, stream->handle) == CUDA_SUCCESS)
         slot->pair = pair;
     else
@@ -217,6 +219,31 @@ static void collect(struct timing_pool *pool)
         batch[count++] = one;
     }
     write_times(batch, count);
+}
+
+unsigned timing_pending(struct device_work *work, struct timing_pending *out, unsigned limit)
+{
+    unsigned count = 0;
+    if (!work->times)
+        return 0;
+    pthread_mutex_lock(&work->times->lock);
+    for (struct timing_pair *p = work->times->first; p && count < limit; p = p->next)
+        out[count++] = (struct timing_pending){p, p->stream, p->seq, p->tsc};
+    pthread_mutex_unlock(&work->times->lock);
+    return count;
+}
+
+enum timing_state timing_ask(const struct timing_pending *p)
+{
+    CUresult end = driver.cuEventQuery(p->pair->end);
+    CUresult begin = end == CUDA_ERROR_NOT_READY ? driver.cuEventQuery(p->pair->begin) : CUDA_SUCCESS;
+    if (__atomic_load_n(&p->pair->seq, __ATOMIC_ACQUIRE) != p->seq) /* it has been taken in, and serves another one */
+        return TIMING_DONE;
+    if (end == CUDA_SUCCESS)
+        return TIMING_DONE;
+    if (end != CUDA_ERROR_NOT_READY || (begin != CUDA_SUCCESS && begin != CUDA_ERROR_NOT_READY))
+        return TIMING_UNKNOWN;
+    return begin == CUDA_SUCCESS ? TIMING_BEGUN : TIMING_NOT_BEGUN;
 }
 
 void timing_collect(void)

@@ -100,6 +100,11 @@ static struct tracked_context *find_context(CUcontext handle)
     return found;
 }
 
+struct tracked_context *track_known_context(CUcontext handle)
+{
+    return find_context(handle);
+}
+
 struct tracked_context *track_context(CUcontext handle)
 {
     if (!handle)

@@ -14,6 +14,7 @@
 #include "shim/hooks.h"
 #include "shim/ptx_scan.h"
 
+struct cap_stream_state;
 struct device_work; /* what the shim keeps on the device for one context, see device_work.h */
 
 struct tracked_context {
@@ -22,6 +23,7 @@ struct tracked_context {
     struct device_work *work;     /* atomic: NULL until made */
     int work_state;               /* atomic: enum in device_work.c */
     bool gone;                    /* atomic */
+    bool ends;                    /* atomic: its end was asked for; nothing of ours asks in it from another thread */
     struct tracked_context *next; /* all contexts ever, newest first */
 };
 
@@ -30,15 +32,17 @@ struct tracked_stream {
     uint32_t id, kind, flags;
     uint32_t thread; /* of a per-thread default stream: the one handle means another stream in each thread */
     struct tracked_context *context;
-    bool gone;                   /* atomic */
-    uint32_t launches_unchecked; /* atomic: launches since the last sentinel check was enqueued */
-    uint32_t timing_pair;        /* atomic: id of the event that opened a pair of timing events, 0 none is open */
-    uint32_t pair_kernels[4];    /* kernels launched in the pair so far, 0: none; racy by nature, a hint */
-    uint32_t writes_unchecked;   /* atomic: copies and sets since then */
-    uint64_t last_work;          /* atomic: seq of the newest launch, copy or set, 0 none */
-    uint64_t last_look;          /* atomic: seq of the newest look at all redzones in this stream */
-    uint64_t done_seq;           /* atomic: all work before this seq is known to be complete */
-    struct tracked_stream *next; /* all streams of all contexts, newest first */
+    bool gone;                      /* atomic */
+    bool ends;                      /* atomic: its end was asked for */
+    struct cap_stream_state *state; /* of progress.c */
+    uint32_t launches_unchecked;    /* atomic: launches since the last sentinel check was enqueued */
+    uint32_t timing_pair;           /* atomic: id of the event that opened a pair of timing events, 0 none is open */
+    uint32_t pair_kernels[4];       /* kernels launched in the pair so far, 0: none; racy by nature, a hint */
+    uint32_t writes_unchecked;      /* atomic: copies and sets since then */
+    uint64_t last_work;             /* atomic: seq of the newest launch, copy or set, 0 none */
+    uint64_t last_look;             /* atomic: seq of the newest look at all redzones in this stream */
+    uint64_t done_seq;              /* atomic: all work before this seq is known to be complete */
+    struct tracked_stream *next;    /* all streams of all contexts, newest first */
 };
 
 struct tracked_module {
@@ -70,6 +74,7 @@ struct tracked_kernel {
 /* The calling thread's current context; NULL when there is none or the driver cannot be asked. */
 struct tracked_context *track_current_context(void);
 struct tracked_context *track_context(CUcontext handle);
+struct tracked_context *track_known_context(CUcontext handle); /* NULL: never seen current, or gone */
 void track_context_gone(CUcontext handle);
 struct tracked_context *track_first_context(void);
 

@@ -2,6 +2,7 @@
 #include "shim/call.h"
 #include "shim/driver.h"
 #include "shim/health.h"
+#include "shim/progress.h"
 #include "shim/track.h"
 
 CUresult cuInit(unsigned int Flags)
@@ -85,8 +86,10 @@ CUresult cuCtxPushCurrent_v2(CUcontext ctx)
 static void tear_down(CUcontext handle)
 {
     struct tracked_context *context = track_context(handle);
-    if (context)
-        health_before_teardown(context);
+    if (!context)
+        return;
+    progress_context_ends(context);
+    health_before_teardown(context);
 }
 
 static CUresult context_destroy(enum hook hook, CUcontext handle)
@@ -97,6 +100,8 @@ static CUresult context_destroy(enum hook hook, CUcontext handle)
     const struct tracked_context *current = track_current_context();
     if (current && current->handle == handle) /* only then can it be asked */
         tear_down(handle);
+    else
+        progress_context_ends(track_known_context(handle));
     call_begin(&call);
     CUresult result = REAL(cuCtxDestroy_v2, hook)(handle);
     call_end(&call);
@@ -121,7 +126,7 @@ CUresult cuCtxDetach(CUcontext ctx)
     struct call call;
     if (!call_enter(&call, HOOK_cuCtxDetach))
         return PASS(cuCtxDetach, HOOK_cuCtxDetach)(ctx);
-    const struct tracked_context *before = track_current_context();
+    struct tracked_context *before = track_current_context();
     bool was_current = before && before->handle == ctx;
     if (was_current)
         tear_down(ctx);
@@ -132,6 +137,7 @@ CUresult cuCtxDetach(CUcontext ctx)
     if (result == CUDA_SUCCESS && was_current && driver.cuCtxGetCurrent &&
         driver.cuCtxGetCurrent(&now) == CUDA_SUCCESS && now != ctx)
         track_context_gone(ctx);
+    progress_context_stays(was_current ? before : NULL);
     return call_leave(&call, result);
 }
 
@@ -161,8 +167,10 @@ static CUresult primary_release(enum hook hook, CUdevice device)
         return PASS(cuDevicePrimaryCtxRelease, hook)(device);
     struct tracked_context *context = current_of_device(device);
     CUcontext handle = context ? context->handle : NULL;
-    if (context)
+    if (context) {
+        progress_context_ends(context);
         health_before_teardown(context);
+    }
     call_begin(&call);
     CUresult result = REAL(cuDevicePrimaryCtxRelease, hook)(device);
     call_end(&call);
@@ -171,6 +179,7 @@ static CUresult primary_release(enum hook hook, CUdevice device)
     if (result == CUDA_SUCCESS && handle && driver.cuDevicePrimaryCtxGetState &&
         driver.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && !active)
         track_context_gone(handle);
+    progress_context_stays(context);
     return call_leave(&call, result);
 }
 
@@ -191,13 +200,16 @@ static CUresult primary_reset(enum hook hook, CUdevice device)
         return PASS(cuDevicePrimaryCtxReset, hook)(device);
     struct tracked_context *context = current_of_device(device);
     CUcontext handle = context ? context->handle : NULL;
-    if (context)
+    if (context) {
+        progress_context_ends(context);
         health_before_teardown(context);
+    }
     call_begin(&call);
     CUresult result = REAL(cuDevicePrimaryCtxReset, hook)(device);
     call_end(&call);
     if (result == CUDA_SUCCESS && handle)
         track_context_gone(handle);
+    progress_context_stays(context);
     return call_leave(&call, result);
 }
 

@@ -5,6 +5,7 @@
 #include "shim/capture_write.h"
 #include "shim/device_work.h"
 #include "shim/health.h"
+#include "shim/progress.h"
 #include "shim/record.h"
 #include "shim/track.h"
 
@@ -40,8 +41,10 @@ static CUresult stream_destroy(enum hook hook, CUstream handle)
     if (!call_enter(&call, hook))
         return PASS(cuStreamDestroy_v2, hook)(handle);
     struct tracked_stream *stream = handle ? track_stream(handle, false, false) : NULL;
-    if (stream)
+    if (stream) {
         health_before_sync(stream);
+        progress_stream_ends(stream);
+    }
     call_begin(&call);
     CUresult result = REAL(cuStreamDestroy_v2, hook)(handle);
     call_end(&call);

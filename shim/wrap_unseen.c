@@ -38,12 +38,33 @@
     ORDERS(symbol##_ptsz, op, true, parameters, arguments)                                                             \
     ORDERS(symbol##_v2, op, false, parameters, arguments)                                                              \
     ORDERS(symbol##_v2_ptsz, op, true, parameters, arguments)
-#define VALUE(bits) (CUstream stream, CUdeviceptr addr, cuuint##bits##_t value, unsigned int flags)
+/* Of single words also which one, for `ops-debug hang`. */
+#define VALUE(symbol, op, own_stream, bits)                                                                            \
+    CUresult symbol(CUstream stream, CUdeviceptr addr, cuuint##bits##_t value, unsigned int flags)                     \
+    {                                                                                                                  \
+        struct call call;                                                                                              \
+        if (!call_enter(&call, HOOK_##symbol))                                                                         \
+            return PASS(symbol, HOOK_##symbol)(stream, addr, value, flags);                                            \
+        call_begin(&call);                                                                                             \
+        CUresult result = REAL(symbol, HOOK_##symbol)(stream, addr, value, flags);                                     \
+        call_end(&call);                                                                                               \
+        if (result == CUDA_SUCCESS) {                                                                                  \
+            uint32_t id = track_stream_id(stream, own_stream);                                                         \
+            record_order(&call, CAP_ORDER_##op##_VALUE, 0, id);                                                        \
+            record_stream_value(&call, CAP_VALUE_##op, id, addr, value, (bits) / 8, flags);                            \
+        }                                                                                                              \
+        return call_leave(&call, result);                                                                              \
+    }
+#define VALUE_IN_ALL_FORMS(symbol, op, bits)                                                                           \
+    VALUE(symbol, op, false, bits)                                                                                     \
+    VALUE(symbol##_ptsz, op, true, bits)                                                                               \
+    VALUE(symbol##_v2, op, false, bits)                                                                                \
+    VALUE(symbol##_v2_ptsz, op, true, bits)
 
-IN_ALL_FORMS(cuStreamWaitValue32, CAP_ORDER_WAIT_VALUE, VALUE(32), (stream, addr, value, flags))
-IN_ALL_FORMS(cuStreamWaitValue64, CAP_ORDER_WAIT_VALUE, VALUE(64), (stream, addr, value, flags))
-IN_ALL_FORMS(cuStreamWriteValue32, CAP_ORDER_WRITE_VALUE, VALUE(32), (stream, addr, value, flags))
-IN_ALL_FORMS(cuStreamWriteValue64, CAP_ORDER_WRITE_VALUE, VALUE(64), (stream, addr, value, flags))
+VALUE_IN_ALL_FORMS(cuStreamWaitValue32, WAIT, 32)
+VALUE_IN_ALL_FORMS(cuStreamWaitValue64, WAIT, 64)
+VALUE_IN_ALL_FORMS(cuStreamWriteValue32, WRITE, 32)
+VALUE_IN_ALL_FORMS(cuStreamWriteValue64, WRITE, 64)
 /* It may wait, and it may write. */
 IN_ALL_FORMS(cuStreamBatchMemOp, CAP_ORDER_WAIT_VALUE,
              (CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags),

@@ -117,6 +117,9 @@ enum cap_type {
     CAP_RESERVE = 42,
     CAP_BAD_FREE = 43,
     CAP_HELD_DAMAGE = 44,
+    CAP_THREAD_STATE = 70,
+    CAP_STREAM_STATE = 71,
+    CAP_STREAM_VALUE = 72,
 };
 
 struct cap_head {
@@ -665,6 +668,46 @@ struct cap_held_damage {
     uint8_t found[32];            /* the first min(length, 32) bytes from `offset` */
 };
 _Static_assert(sizeof(struct cap_held_damage) == 96, "cap_held_damage");
+
+/* ---- for a look from outside ----
+ *
+ * Patched as long as the process lives; all zero until then. See docs/hang.md. */
+
+struct cap_thread_state { /* where a thread of the program is; taken over by another one when it has ended */
+    struct cap_head head;
+    uint32_t tid;   /* patched: Linux thread id, 0: nobody's */
+    uint32_t call;  /* patched: CAP_HOOK index of the driver function that it is inside of, 0xffff: of none */
+    uint32_t scope; /* patched: of the outermost hooked function at its newest call */
+    uint32_t reserved;
+    uint64_t entered_tsc; /* patched: when it entered that newest call */
+    uint64_t seq;         /* patched: what the records of that call carry */
+};
+_Static_assert(sizeof(struct cap_thread_state) == 56, "cap_thread_state");
+
+enum cap_busy { CAP_BUSY_UNKNOWN, CAP_BUSY_NO, CAP_BUSY_YES };
+struct cap_stream_state { /* how far a stream got, asked now and then while something takes long */
+    struct cap_head head;
+    uint32_t stream;      /* patched: 0: of none */
+    uint32_t busy;        /* patched: enum cap_busy */
+    uint64_t asked_tsc;   /* patched */
+    uint64_t changed_tsc; /* patched: when an answer last differed from the one before it */
+    uint64_t running; /* patched: seq of the launch that has begun, or comes next, and has not ended; 0: none known */
+    uint64_t running_tsc; /* patched: when it was first seen so */
+    uint64_t waiting;  /* patched: seq of the launch that has not begun while all before it have ended; 0: none known */
+    uint64_t complete; /* patched: seq of the newest launch that was seen to have ended */
+};
+_Static_assert(sizeof(struct cap_stream_state) == 80, "cap_stream_state");
+
+/* A stream waits for a word of memory, or writes it. Written after the call succeeded. */
+enum cap_stream_value_op { CAP_VALUE_WAIT, CAP_VALUE_WRITE };
+struct cap_stream_value {
+    struct cap_head head;
+    uint32_t op, stream;
+    uint64_t address, value;
+    uint32_t bytes, flags; /* bytes: 4 or 8; flags: as given */
+    uint32_t stack, reserved;
+};
+_Static_assert(sizeof(struct cap_stream_value) == 64, "cap_stream_value");
 
 struct cap_end { /* the process ends in an orderly way */
     struct cap_head head;

@@ -57,7 +57,8 @@ enum { STACK_LIMIT = 4096, PARAM_LIMIT = 32768, REDZONE_LIMIT = 1 << 30, BUILD_I
     X(CAP_HELD_DAMAGE, cap_held_damage, "damage of freed memory")                                                      \
     X(CAP_THREAD_STATE, cap_thread_state, "thread state")                                                              \
     X(CAP_STREAM_STATE, cap_stream_state, "stream state")                                                              \
-    X(CAP_STREAM_VALUE, cap_stream_value, "stream value")
+    X(CAP_STREAM_VALUE, cap_stream_value, "stream value")                                                              \
+    X(CAP_BUDGET, cap_budget, "budget")
 
 static size_t least_bytes(unsigned type)
 {
@@ -299,6 +300,12 @@ bool capture_check_shape(const struct cap_head *record, char *why)
     case CAP_TIMES: {
         const struct cap_times *t = (const void *)record;
         return tail_fits(record, sizeof *t, t->count, sizeof(struct cap_time), why);
+    }
+    case CAP_BUDGET: {
+        const struct cap_budget *b = (const void *)record;
+        if (b->part >= CAP_BUDGET_PARTS || !(b->share >= 0 && b->share <= 1))
+            return no(why, "budget of part %u", b->part);
+        return true;
     }
     case CAP_STREAM_VALUE: {
         const struct cap_stream_value *v = (const void *)record;

@@ -8,7 +8,6 @@
 
 #include "analyzer/commands.h"
 #include "analyzer/model_graph.h"
-#include "analyzer/marks.h"
 #include "analyzer/report.h"
 #include "analyzer/report_operators.h"
 #include "analyzer/session.h"

@@ -6,6 +6,7 @@
 
 #include <cjson/cJSON.h>
 
+#include "analyzer/budget.h"
 #include "analyzer/coverage.h"
 #include "analyzer/hints.h"
 #include "analyzer/kernel_table.h"
@@ -228,6 +229,7 @@ static void add_coverage(cJSON *root, const struct session *s)
     add_verdict(json, "as_written", &c.as_written, NULL);
     add_verdict(json, "operator", &c.operator, "shadow");
     add_u64(json, "sentinel_checks", s->capture->header.sentinel_checks);
+    budget_json(json, s->capture);
     report_operators_json(root, json, s);
     struct coverage_memory memory = coverage_memory_of(s->model);
     add_u64(json, "allocations", memory.allocations);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/budget.h"
 #include "analyzer/coverage.h"
 #include "analyzer/hints.h"
 #include "analyzer/kernel_table.h"
@@ -201,6 +202,7 @@ static void print_coverage(FILE *out, struct session *s)
     print_verdict(out, s, "          ", "operator right, by its fp64 shadow", &c.operator, c.launches);
     fprintf(out, "          sentinels: %" PRIu64 " looked at, %zu found damaged\n", s->capture->header.sentinel_checks,
             s->model->damage_count);
+    budget_print(out, s->capture);
     report_operators_coverage(out, s);
     char text[320];
     struct coverage_memory memory = coverage_memory_of(s->model);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "shim/blob.h"
+#include "shim/budget.h"
 #include "shim/hooks.h"
 #include "shim/progress.h"
 #include "shim/ranges.h"
@@ -388,6 +389,17 @@ void capture_flush_counters(void)
     thread->calls = thread->own_tsc = thread->launches = thread->records = thread->record_bytes = 0;
     if (now_tsc() - __atomic_load_n(&header->tsc_now, __ATOMIC_RELAXED) > CALIBRATE_TICKS)
         calibrate_live();
+    budget_tick();
+}
+
+uint64_t capture_ns_to_tsc(uint64_t ns)
+{
+    return (uint64_t)(((unsigned __int128)ns << 32) / (capture_ns_per_tsc_32 ? capture_ns_per_tsc_32 : 1));
+}
+
+uint64_t capture_own_tsc(void)
+{
+    return __atomic_load_n(&header->own_tsc, __ATOMIC_RELAXED);
 }
 
 uint64_t capture_tsc_to_mono(uint64_t tsc)

@@ -60,6 +60,8 @@ static inline uint64_t capture_tsc_to_ns(uint64_t tsc)
 {
     return (uint64_t)(((unsigned __int128)tsc * capture_ns_per_tsc_32) >> 32);
 }
+uint64_t capture_ns_to_tsc(uint64_t ns);
+uint64_t capture_own_tsc(void);             /* of the header */
 uint64_t capture_tsc_to_mono(uint64_t tsc); /* a point in time as CLOCK_MONOTONIC ns */
 
 /* Whether a file may grow to `bytes`: beyond RLIMIT_FSIZE the kernel would send SIGXFSZ, which ends the program. */

@@ -25,7 +25,7 @@ struct cap_copy *copy_record(const struct call *call, const struct cap_copy *fac
 {
     if (captured(call, stream))
         return NULL;
-    uint32_t stack = stack_here(), stream_id = track_stream_id(stream, per_thread(call));
+    uint32_t stack = stack_sampled(), stream_id = track_stream_id(stream, per_thread(call));
     struct cap_copy *record = capture_record(CAP_COPY, sizeof *record, call->seq, call->tsc);
     if (!record)
         return NULL;

@@ -102,7 +102,7 @@ static bool gather(struct tracked_graph *graph, struct allocation **found, uint3
 
 static void write_record(struct going *g, uint8_t outcome)
 {
-    uint32_t stack = stack_here(), version = graph_version(g->graph);
+    uint32_t stack = stack_sampled(), version = graph_version(g->graph);
     struct cap_graph_launch *record = capture_record(CAP_GRAPH_LAUNCH, sizeof *record, g->call->seq, g->call->tsc);
     if (!record)
         return;

@@ -3,6 +3,7 @@
 #include <opsdebug/capture.h>
 
 #include "shim/blob.h"
+#include "shim/budget.h"
 #include "shim/capture_write.h"
 #include "shim/damage.h"
 #include "shim/deadline.h"
@@ -72,9 +73,10 @@ static void note_done(void)
  * fault has to be on disk by now, as do the images of the modules, which everything else needs. */
 static void drain(void)
 {
+    BUDGET_SPAN(CAP_BUDGET_SNAPSHOTS);
     if (damage_take_fresh())
         blob_wait(deadline_in(SETTLE_MS));
-    else if (options.preset == PRESET_DEEP || damage_seen())
+    else if ((options.preset == PRESET_DEEP || damage_seen()) && !budget_lowered(CAP_BUDGET_SNAPSHOTS))
         blob_wait(deadline_in(DRAIN_MS));
     else
         blob_wait_copies(deadline_in(DRAIN_MS));
@@ -106,6 +108,8 @@ void health_after_sync(CUresult result)
     snapshot_poll();
     timing_collect();
     drain();
+    if (budget_on) /* a wait may have cost more than many calls */
+        capture_flush_counters();
 }
 
 void health_after_event(CUresult result)

@@ -58,7 +58,7 @@ static void write_record(struct launch *launch, uint8_t outcome, int32_t argumen
 static void describe(struct launch *launch)
 {
     const struct launch_request *r = launch->request;
-    launch->stack = stack_here();
+    launch->stack = stack_sampled();
     launch->config = intern_shape(&r->shape);
 }
 

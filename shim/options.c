@@ -149,6 +149,16 @@ static bool parse_snapshots(const char *text)
     return true;
 }
 
+static bool parse_budget(const char *text)
+{
+    char *end;
+    double value = strcmp(text, "off") == 0 ? 0 : strtod(text, &end);
+    if (strcmp(text, "off") != 0 && (end == text || (*end && strcmp(end, "%") != 0) || !(value > 0) || value > 100))
+        return false;
+    options.budget = value / 100;
+    return true;
+}
+
 static bool parse_graphs(const char *text)
 {
     static const char *const words[] = {"whole", "explode", NULL};
@@ -190,6 +200,8 @@ static bool apply(enum option_id id, const char *text)
         return options_number(text, true, &options.snapshot_budget);
     case OPTION_GRAPHS:
         return parse_graphs(text);
+    case OPTION_BUDGET:
+        return parse_budget(text);
     case OPTION_STACKS:
         return parse_switch(text, &options.stacks);
     case OPTION_TIMES:

@@ -79,7 +79,7 @@ struct cap_free *record_free(const struct call *call, const struct allocation *a
 
 struct cap_sync *record_sync(const struct call *call, enum cap_sync_kind kind, uint32_t object)
 {
-    uint32_t stack = stack_here();
+    uint32_t stack = stack_sampled();
     struct cap_sync *record = capture_record(CAP_SYNC, sizeof *record, call->seq, call->tsc);
     if (!record)
         return NULL;

@@ -7,6 +7,7 @@
 #include <opsdebug/capture.h>
 
 #include "common/map.h"
+#include "shim/budget.h"
 #include "shim/capture_write.h"
 #include "shim/device_work.h"
 #include "shim/driver.h"
@@ -199,8 +200,9 @@ struct scan_slot *scan_before(struct tracked_kernel *kernel, struct tracked_stre
                               const uint8_t *arguments, uint32_t bytes, bool snapshots)
 {
     struct device_work *work = due(kernel, snapshots) ? device_work(stream->context) : NULL;
-    if (!work || !work->scan || !work->scans)
+    if (!work || !work->scan || !work->scans || !budget_takes(CAP_BUDGET_HEALTH))
         return NULL;
+    BUDGET_SPAN(CAP_BUDGET_HEALTH);
     struct scan_slot *slot = take_slot(work->scans);
     struct reached *reached = slot ? malloc(REACH_MAX * sizeof *reached) : NULL;
     if (!reached) {
@@ -230,6 +232,7 @@ void scan_after(struct scan_slot *slot, struct tracked_stream *stream, bool laun
 {
     if (!slot)
         return;
+    BUDGET_SPAN(CAP_BUDGET_HEALTH);
     struct device_work *work = launched ? device_work(stream->context) : NULL;
     bool ok = work && launch_look(work, slot, stream, 1);
     __atomic_store_n(&slot->use, ok ? SLOT_PENDING : SLOT_FAILED, __ATOMIC_RELEASE);
@@ -393,6 +396,7 @@ void scan_harvest(void)
 {
     if (options.health == HEALTH_OFF)
         return;
+    BUDGET_SPAN(CAP_BUDGET_HEALTH);
     for (struct tracked_context *c = track_first_context(); c; c = c->next)
         harvest_context(c);
 }

@@ -5,6 +5,7 @@
 
 #include <opsdebug/capture.h>
 
+#include "shim/budget.h"
 #include "shim/capture_write.h"
 #include "shim/damage.h"
 #include "shim/driver.h"
@@ -189,17 +190,31 @@ static bool can_look(const struct tracked_stream *stream, struct device_work **w
 }
 
 /* `due`: so many launches make a look worth while; 0: anything does. */
-static void look_if_due(struct tracked_stream *stream, uint32_t due)
+static bool is_due(const struct tracked_stream *stream, uint32_t due, struct device_work **work)
 {
-    struct device_work *work;
     uint32_t launches = __atomic_load_n(&stream->launches_unchecked, __ATOMIC_RELAXED);
     uint32_t writes = __atomic_load_n(&stream->writes_unchecked, __ATOMIC_RELAXED);
-    if (!(launches || writes) || launches < due || !can_look(stream, &work))
-        return;
+    return (launches || writes) && launches >= due && can_look(stream, work);
+}
+
+static void look_now(struct tracked_stream *stream, struct device_work *work)
+{
+    uint32_t launches = __atomic_load_n(&stream->launches_unchecked, __ATOMIC_RELAXED);
+    uint32_t writes = __atomic_load_n(&stream->writes_unchecked, __ATOMIC_RELAXED);
     if (look(work, stream, 0)) {
         __atomic_fetch_sub(&stream->launches_unchecked, launches, __ATOMIC_RELAXED);
         __atomic_fetch_sub(&stream->writes_unchecked, writes, __ATOMIC_RELAXED);
     }
+}
+
+/* What is left out for the budget is made up for by the next look, with a wider window. */
+static void look_if_due(struct tracked_stream *stream, uint32_t due, enum cap_budget_part part)
+{
+    struct device_work *work;
+    if (!is_due(stream, due, &work) || !budget_takes(part))
+        return;
+    BUDGET_SPAN(part);
+    look_now(stream, work);
 }
 
 void sentinel_after_launch(struct tracked_stream *stream, uint64_t seq, bool chained)
@@ -211,9 +226,9 @@ void sentinel_after_launch(struct tracked_stream *stream, uint64_t seq, bool cha
     if (chained) /* the next one may depend on this one, and overlap it */
         return;
     if (options.check == CHECK_LAUNCH)
-        look_if_due(stream, 0);
+        look_if_due(stream, 0, CAP_BUDGET_LOOKS);
     else if (options.check == CHECK_BATCH)
-        look_if_due(stream, (uint32_t)options.check_batch);
+        look_if_due(stream, (uint32_t)options.check_batch, CAP_BUDGET_LOOKS);
 }
 
 void sentinel_after_write(struct tracked_stream *stream, uint64_t seq)
@@ -223,14 +238,14 @@ void sentinel_after_write(struct tracked_stream *stream, uint64_t seq)
     __atomic_store_n(&stream->last_work, seq, __ATOMIC_RELAXED);
     __atomic_fetch_add(&stream->writes_unchecked, 1, __ATOMIC_RELAXED);
     if (options.check == CHECK_LAUNCH)
-        look_if_due(stream, 0);
+        look_if_due(stream, 0, CAP_BUDGET_LOOKS);
 }
 
 static void look_everywhere(const struct tracked_context *context)
 {
     for (struct tracked_stream *s = track_first_stream(); s; s = s->next)
         if (s->context == context && track_stream_reachable(s))
-            look_if_due(s, 0);
+            look_if_due(s, 0, CAP_BUDGET_SYNC_LOOKS);
 }
 
 void sentinel_before_sync(struct tracked_stream *stream)
@@ -238,7 +253,7 @@ void sentinel_before_sync(struct tracked_stream *stream)
     if (options.check < CHECK_SYNC)
         return;
     if (stream)
-        look_if_due(stream, 0);
+        look_if_due(stream, 0, CAP_BUDGET_SYNC_LOOKS);
     else
         look_everywhere(track_current_context());
 }
@@ -357,7 +372,9 @@ bool sentinel_at_exit(struct deadline deadline)
         return true;
     bool looked = true;
     if (work->check) {
-        look_everywhere(context);
+        for (struct tracked_stream *s = track_first_stream(); s; s = s->next)
+            if (s->context == context && track_stream_reachable(s) && is_due(s, 0, &work))
+                look_now(s, work); /* the last one: whatever the budget */
         looked = wait_for_looks(context, deadline);
     } else {
         damage_look_by_copy(work);

@@ -14,6 +14,7 @@
 #include <opsdebug/capture.h>
 
 #include "shim/blob.h"
+#include "shim/budget.h"
 #include "shim/capture_write.h"
 #include "shim/doors.h"
 #include "shim/driver.h"
@@ -192,6 +193,7 @@ static void start(void)
     }
     set_state(SHIM_RECORDING);
     options_record();
+    budget_start();
     object_refresh();
     const char *other;
     if (nvtx_other_tool(&other))

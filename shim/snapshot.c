@@ -7,6 +7,7 @@
 #include "common/map.h"
 #include "shim/alloc_table.h"
 #include "shim/blob.h"
+#include "shim/budget.h"
 #include "shim/capture_write.h"
 #include "shim/device_work.h"
 #include "shim/driver.h"
@@ -56,24 +57,29 @@ static bool had_its_share(const struct tracked_kernel *kernel, uint32_t config)
     return key && *done_slot(kernel, config) == key;
 }
 
-static bool within_counts(const struct tracked_kernel *kernel, uint32_t config, bool must_wait)
+static enum snapshot_choice sampled(void)
+{
+    return budget_takes(CAP_BUDGET_SNAPSHOTS) ? SNAPSHOT_TAKE : SNAPSHOT_OVER_BUDGET;
+}
+
+static enum snapshot_choice within_counts(const struct tracked_kernel *kernel, uint32_t config, bool must_wait)
 {
     if (options.snapshots_first == UINT64_MAX && !must_wait)
-        return true;
+        return sampled();
     /* Low half: launches with snapshots; high half: launches that had to go without. */
     uint64_t key = (uint64_t)kernel->id << 32 | config, count = 0;
     pthread_mutex_lock(&lock);
     map_get(&counts, key, &count);
+    enum snapshot_choice choice = SNAPSHOT_NONE;
     bool ok = (uint32_t)count < options.snapshots_first;
-    if (ok && must_wait && count >> 32 < PAIR_PATIENCE) {
+    if (ok && must_wait && count >> 32 < PAIR_PATIENCE)
         map_put(&counts, key, count + ((uint64_t)1 << 32));
-        ok = false;
-    } else if (ok && (uint32_t)count < UINT32_MAX)
-        map_put(&counts, key, count + 1);
+    else if (ok && (choice = sampled()) == SNAPSHOT_TAKE && (uint32_t)count < UINT32_MAX)
+        map_put(&counts, key, count + 1); /* what the budget leaves out is not counted: a later launch comes in */
     pthread_mutex_unlock(&lock);
     if ((uint32_t)count >= options.snapshots_first)
         *done_slot(kernel, config) = key;
-    return ok;
+    return choice;
 }
 
 /* An autotuner measures one kernel at a time, or a few that belong together. Many different ones between two events are
@@ -116,8 +122,10 @@ enum snapshot_choice snapshot_choose(struct tracked_kernel *kernel, uint32_t con
         !device_work(stream->context))
         return SNAPSHOT_NONE;
     bool must_wait = in_pair && !many_kernels(stream, kernel);
-    if ((must_wait || !take_armed(kernel)) && !within_counts(kernel, config, must_wait))
-        return SNAPSHOT_NONE;
+    bool armed = !must_wait && take_armed(kernel);
+    enum snapshot_choice choice = armed ? SNAPSHOT_TAKE : within_counts(kernel, config, must_wait);
+    if (choice != SNAPSHOT_TAKE)
+        return choice;
     return __atomic_load_n(&bytes_taken, __ATOMIC_RELAXED) < options.snapshot_budget ? SNAPSHOT_TAKE
                                                                                      : SNAPSHOT_OVER_BUDGET;
 }
@@ -398,6 +406,7 @@ struct snapshot_result snapshot_take(enum cap_snapshot_when when, uint64_t launc
                                      struct tracked_stream *stream, const uint8_t *arguments, uint32_t bytes)
 {
     struct snapshot_result result = {false, false};
+    BUDGET_SPAN(CAP_BUDGET_SNAPSHOTS);
     struct reached *reached = malloc(REACH_MAX * sizeof *reached);
     struct allocation *found = malloc(REACH_MAX * sizeof *found);
     uint32_t count = reached && found ? reach(kernel, arguments, bytes, reached) : 0;

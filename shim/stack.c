@@ -5,6 +5,7 @@
 
 #include <opsdebug/capture.h>
 
+#include "shim/budget.h"
 #include "shim/doors.h"
 #include "shim/intern.h"
 #include "shim/options.h"
@@ -49,4 +50,12 @@ uint32_t stack_here(void)
     for (int i = skip; i < got && raw[i]; i++)
         frames[count++] = (uintptr_t)raw[i];
     return intern_stack(frames, count);
+}
+
+uint32_t stack_sampled(void)
+{
+    if (!budget_takes(CAP_BUDGET_STACKS))
+        return 0;
+    BUDGET_SPAN(CAP_BUDGET_STACKS);
+    return stack_here();
 }

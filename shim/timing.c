@@ -6,6 +6,7 @@
 
 #include <opsdebug/capture.h>
 
+#include "shim/budget.h"
 #include "shim/capture_write.h"
 #include "shim/device_work.h"
 #include "shim/driver.h"
@@ -98,6 +99,9 @@ void timing_begin(struct timing_slot *slot, struct tracked_kernel *kernel, struc
     uint64_t number = __atomic_load_n(&kernel->launches, __ATOMIC_RELAXED);
     if (options.preset == PRESET_WATCH && number >= WATCH_ALWAYS && number % WATCH_ONE_OF)
         return;
+    if (!budget_takes(CAP_BUDGET_TIMES))
+        return;
+    BUDGET_SPAN(CAP_BUDGET_TIMES);
     struct timing_pair *pair = take_pair(work->times);
     if (!pair)
         return;
@@ -116,6 +120,7 @@ void timing_end(struct timing_slot *slot, bool launched)
     struct timing_pair *pair = slot->pair;
     if (!pair)
         return;
+    BUDGET_SPAN(CAP_BUDGET_TIMES);
     if (!launched || driver.cuEventRecord(pair->end, slot->stream->handle) != CUDA_SUCCESS) {
         give_back(pair);
         return;
@@ -250,6 +255,7 @@ void timing_collect(void)
 {
     if (!options.times || !shim_device_usable())
         return;
+    BUDGET_SPAN(CAP_BUDGET_TIMES);
     CUstreamCaptureMode mode = device_relax();
     for (struct tracked_context *c = track_first_context(); c; c = c->next) {
         struct device_work *work = device_work(c);

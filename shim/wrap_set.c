@@ -21,7 +21,7 @@ static bool begin(struct set_call *c, enum hook hook, CUdeviceptr target, size_t
     if (!call_enter(&c->call, hook))
         return false;
     c->record = NULL;
-    uint32_t stack = stack_here();
+    uint32_t stack = stack_sampled();
     c->stream = track_stream(stream, hook_kind(hook) == HOOK_PER_THREAD, true);
     c->captured = c->stream && device_stream_captures(c->stream);
     struct cap_set *r = c->record = c->captured ? NULL : capture_record(CAP_SET, sizeof *r, c->call.seq, c->call.tsc);

@@ -120,6 +120,7 @@ enum cap_type {
     CAP_THREAD_STATE = 70,
     CAP_STREAM_STATE = 71,
     CAP_STREAM_VALUE = 72,
+    CAP_BUDGET = 73,
 };
 
 struct cap_head {
@@ -708,6 +709,28 @@ struct cap_stream_value {
     uint32_t stack, reserved;
 };
 _Static_assert(sizeof(struct cap_stream_value) == 64, "cap_stream_value");
+
+/* What a budget of the tool's own time made it leave out: one record per part, patched as long as the process lives;
+ * only when there is a budget. */
+enum cap_budget_part { /* in the order in which they are given up */
+                       CAP_BUDGET_TIMES,
+                       CAP_BUDGET_STACKS, /* of launches, copies, sets and waits */
+                       CAP_BUDGET_HEALTH,
+                       CAP_BUDGET_SNAPSHOTS,
+                       CAP_BUDGET_LOOKS,      /* at redzones, after launches, copies and sets */
+                       CAP_BUDGET_SYNC_LOOKS, /* before waits */
+                       CAP_BUDGET_PARTS
+};
+struct cap_budget {
+    struct cap_head head;
+    uint32_t part;
+    float share;             /* the budget: of wall time, 0.05 is 5 % */
+    uint32_t level;          /* patched: one of 2^level is done */
+    uint32_t highest;        /* patched: the highest level so far */
+    uint64_t taken, skipped; /* patched */
+    uint64_t own_tsc;        /* patched: what the part cost the program's threads */
+};
+_Static_assert(sizeof(struct cap_budget) == 64, "cap_budget");
 
 struct cap_end { /* the process ends in an orderly way */
     struct cap_head head;

@@ -278,6 +278,22 @@ static void act_events(const char *argument)
     MUST(api.cuCtxSynchronize() == CUDA_SUCCESS);
 }
 
+/* So many launches, with an allocation that lives as long and one that lives for a thousand of them. */
+static void act_steady(const char *argument)
+{
+    CUdeviceptr a, b = 0;
+    int launches = atoi(argument);
+    begin();
+    MUST(api.cuMemAlloc_v2(&a, 1000) == CUDA_SUCCESS);
+    for (int i = 0; i < launches; i++) {
+        if (i % 1000 == 0)
+            MUST(api.cuMemAlloc_v2(&b, 2000) == CUDA_SUCCESS);
+        MUST(launch_noop(i & 1 ? a : b, NULL) == CUDA_SUCCESS);
+        if (i % 1000 == 999)
+            MUST(api.cuCtxSynchronize() == CUDA_SUCCESS && api.cuMemFree_v2(b) == CUDA_SUCCESS);
+    }
+}
+
 /* What a driver refuses must be refused, and must not be read. */
 static void act_garbage(const char *argument)
 {
@@ -711,6 +727,7 @@ int main(int argc, char **argv)
         {"fresh", act_fresh},
         {"overset", act_overset},
         {"events", act_events},
+        {"steady", act_steady},
     };
     MUST(argc >= 3);
     arguments = argv;

@@ -22,9 +22,11 @@
 
 #include "common/hash.h"
 #include "shim/blob.h"
+#include "shim/budget.h"
 #include "shim/capture_write.h"
 #include "shim/hooks.h"
 #include "shim/intern.h"
+#include "shim/progress.h"
 #include "shim/ranges.h"
 #include "shim/shim.h"
 #include "shim/thread.h"
@@ -66,6 +68,14 @@ void shim_step_aside(const char *reason)
         return;
     live_state = SHIM_ASIDE;
     capture_set_state(CAP_STEPPED_ASIDE, reason);
+}
+
+void budget_tick(void)
+{
+}
+
+void progress_thread_ends(void)
+{
 }
 
 void ranges_thread_ends(void)

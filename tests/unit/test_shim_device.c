@@ -365,9 +365,47 @@ static void test_snapshot_over_budget_is_told(void **state)
     kit_remove(&run);
 }
 
+/* What may not be left out is there whatever the budget; what was, is counted. */
+static void test_budget(void **state)
+{
+    static const char *const budgets[] = {"OPSDEBUG_BUDGET=100%", "OPSDEBUG_BUDGET=0.001%", "OPSDEBUG_BUDGET=off"};
+    for (int i = 0; i < 3; i++) {
+        const char *const environment[] = {budgets[i], NULL};
+        struct kit_run run;
+        struct kit_capture capture;
+        uint64_t taken = 0, skipped = 0;
+        kit_run(&run, "dlsym", "steady", "600000", environment);
+        assert_true(kit_ok(&run));
+        assert_true(kit_read(&run, "out", &capture));
+        assert_int_equal(kit_count(&capture, CAP_LAUNCH), 600000);
+        assert_int_equal(kit_count(&capture, CAP_ALLOC), 601);
+        assert_int_equal(kit_count(&capture, CAP_FREE), 600);
+        assert_int_equal(kit_count(&capture, CAP_SYNC), 600);
+        assert_int_equal(kit_count(&capture, CAP_BUDGET), i == 2 ? 0 : CAP_BUDGET_PARTS);
+        for (size_t n = 0; n < kit_count(&capture, CAP_BUDGET); n++) {
+            const struct cap_budget *b = kit_nth(&capture, CAP_BUDGET, n);
+            taken += b->taken;
+            skipped += b->skipped;
+        }
+        uint64_t stacks = 0;
+        for (size_t n = 0; n < capture.count; n++)
+            if (capture.records[n].head->type == CAP_LAUNCH)
+                stacks += ((const struct cap_launch *)(const void *)capture.records[n].head)->stack != 0;
+        if (i == 1)
+            assert_true(taken > 0 && skipped > 0 && kit_note(&capture, "budget"));
+        else
+            assert_int_equal(skipped, 0);
+        if (i != 1)
+            assert_true(stacks == 0 || stacks == 600000); /* 0: no libunwind here */
+        kit_free(&capture);
+        kit_remove(&run);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_budget),
         cmocka_unit_test(test_overrun_seen_by_copies),
         cmocka_unit_test(test_overrun_seen_by_the_kernel),
         cmocka_unit_test(test_overrun_by_sets_and_copies),

@@ -1,0 +1,82 @@
+#include "analyzer/budget.h"
+
+#include <inttypes.h>
+
+#include <cjson/cJSON.h>
+
+#include "analyzer/text.h"
+#include "common/buf.h"
+
+static const char *const part_names[CAP_BUDGET_PARTS] = {
+    [CAP_BUDGET_TIMES] = "times",
+    [CAP_BUDGET_STACKS] = "stacks",
+    [CAP_BUDGET_HEALTH] = "health looks",
+    [CAP_BUDGET_SNAPSHOTS] = "snapshots",
+    [CAP_BUDGET_LOOKS] = "looks at sentinels after launches",
+    [CAP_BUDGET_SYNC_LOOKS] = "looks at sentinels before waits and frees",
+};
+
+/* The part's record, or NULL. */
+static const struct cap_budget *part_of(const struct capture *c, uint32_t part)
+{
+    for (size_t i = 0; i < c->record_count; i++) {
+        const struct cap_budget *b = (const void *)c->records[i];
+        if (b->head.type == CAP_BUDGET && b->part == part)
+            return b;
+    }
+    return NULL;
+}
+
+static double own_share(const struct capture *c)
+{
+    const struct cap_header *h = &c->header;
+    uint64_t wall = h->mono_now_ns > h->mono_start_ns ? h->mono_now_ns - h->mono_start_ns : 0;
+    return wall ? (double)capture_ticks_ns(c, h->own_tsc) / (double)wall : 0;
+}
+
+void budget_print(FILE *out, const struct capture *c)
+{
+    const struct cap_budget *first = part_of(c, 0);
+    if (!first)
+        return;
+    struct buf b = {0};
+    size_t parts = 0;
+    for (uint32_t i = 0; i < CAP_BUDGET_PARTS; i++) {
+        const struct cap_budget *p = part_of(c, i);
+        if (!p || !p->skipped)
+            continue;
+        buf_printf(&b, "%s%" PRIu64 " of %" PRIu64 " %s", parts ? ", " : "", p->skipped, p->skipped + p->taken,
+                   part_names[i]);
+        parts++;
+    }
+    struct buf line = {0};
+    buf_printf(&line, "left out by the budget of %.3g %% (the run: %.3g %%): %s", (double)first->share * 100,
+               own_share(c) * 100, parts ? b.data : "nothing");
+    if (!b.failed && !line.failed)
+        text_fold(out, "          ", 10, line.data);
+    buf_free(&b);
+    buf_free(&line);
+}
+
+void budget_json(cJSON *to, const struct capture *c)
+{
+    const struct cap_budget *first = part_of(c, 0);
+    if (!first) {
+        cJSON_AddNullToObject(to, "budget");
+        return;
+    }
+    cJSON *json = cJSON_AddObjectToObject(to, "budget");
+    cJSON_AddNumberToObject(json, "share", (double)first->share);
+    cJSON_AddNumberToObject(json, "own_share", own_share(c));
+    cJSON *parts = cJSON_AddObjectToObject(json, "parts");
+    for (uint32_t i = 0; i < CAP_BUDGET_PARTS; i++) {
+        const struct cap_budget *p = part_of(c, i);
+        if (!p)
+            continue;
+        cJSON *part = cJSON_AddObjectToObject(parts, part_names[i]);
+        cJSON_AddNumberToObject(part, "done", (double)p->taken);
+        cJSON_AddNumberToObject(part, "left_out", (double)p->skipped);
+        cJSON_AddNumberToObject(part, "highest", p->highest);
+        cJSON_AddNumberToObject(part, "own_ns", (double)capture_ticks_ns(c, p->own_tsc));
+    }
+}

@@ -71,7 +71,9 @@ static void print_threads(struct hang *h, bool verbose)
 static void waits_text(const struct hang_stream *s, char *out, size_t bytes)
 {
     out[0] = '\0';
-    if (s->value)
+    if (s->function && (!s->value || s->function->head.seq < s->value->head.seq))
+        snprintf(out, bytes, "; it may be inside a function of the host");
+    else if (s->value)
         snprintf(out, bytes, "; it may be waiting for the word at 0x%" PRIx64 " (value %" PRIu64 ")", s->value->address,
                  s->value->value);
     else if (s->event)

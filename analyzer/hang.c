@@ -211,6 +211,10 @@ static void find_wait(struct hang *h, struct hang_stream *s)
             s->value = value;
         if (r->type == CAP_EVENT_OP && op->op == CAP_EVENT_STREAM_WAIT && op->stream == s->stream->id && !s->event)
             s->event = op;
+        const struct cap_order *order = (const void *)r;
+        if (r->type == CAP_ORDER && order->op == CAP_ORDER_HOST_FUNCTION && order->stream == s->stream->id &&
+            !s->function)
+            s->function = order;
     }
 }
 

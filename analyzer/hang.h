@@ -30,6 +30,7 @@ struct hang_stream {
     uint64_t usual_ns;                       /* the longest other launch of that kernel; 0: there is none with a time */
     const struct cap_stream_value *value;    /* it may be waiting for this word */
     const struct cap_event_op_record *event; /* it may be waiting for this event */
+    const struct cap_order *function;        /* it may be inside this function of the host, or in front of it */
     const struct hang_thread *waiter;        /* of the program, for this stream; NULL: nobody */
 };
 

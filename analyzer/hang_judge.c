@@ -195,6 +195,24 @@ static void judge_value(struct hang *h, const struct hang_stream *s)
     next_commands(f, h, s->next);
 }
 
+/* Nobody tells whether the function has begun, nor what it does. */
+static void judge_function(struct hang *h, const struct hang_stream *s)
+{
+    char still[24];
+    struct finding *f = add(h, FINDING_UNKNOWN, 0.3);
+    if (!f)
+        return;
+    f->severity = FINDING_NOTE;
+    if (s->next)
+        finding_launch(f, s->next->number);
+    finding_summary(f, "stream %u may be inside a function of the host; whether it will return cannot be told",
+                    s->stream->id);
+    finding_evidence(f, "stream", "stream %u has not moved for %s; a function of the host is next in it", s->stream->id,
+                     text_time(s->still_ns, still));
+    who_waits(f, h, s);
+    next_commands(f, h, s->next);
+}
+
 /* One of the streams of a circle speaks for all. */
 static bool circle_told(const struct hang *h, const struct hang_stream *s)
 {
@@ -218,6 +236,8 @@ void hang_judge(struct hang *h)
             continue;
         if (s->running)
             judge_running(h, s);
+        else if (s->function && (!s->value || s->function->head.seq < s->value->head.seq))
+            judge_function(h, s);
         else if (s->value && !circle_told(h, s))
             judge_value(h, s);
     }

@@ -43,6 +43,16 @@ sound() {
     [ $rc -eq 0 ] || show
 }
 
+# noted MODE JQ EXPECTED: within 60 s there is a note, and no finding.
+noted() {
+    local until=$((SECONDS + 60))
+    while look "$1" "$scratch/$1"; [ "$(jq '.notes | length' "$scratch/hang.json")" != 1 ] && [ $SECONDS -lt $until ]; do
+        sleep 0.5
+    done
+    sound "$@"
+    finish "$1"
+}
+
 start spin crossed never polled
 launch='.findings[0].launch | "\(.kernel) \(.seq)"'
 stuck spin "$launch" "poll_flag 14"
@@ -50,15 +60,11 @@ stuck crossed "$launch" "add 11"
 stuck never "$launch" "add 11"
 stuck polled '[(.threads[] | .polls), .findings[0].launch.kernel] | join(" ")' "true poll_flag"
 
-start slow idle deadlock released
+start slow idle deadlock released function
 # By its time alone it is not told from a slow kernel.
 start spin_first
-until [ "$(jq '.notes | length' "$scratch/hang.json")" = 1 ] || [ $SECONDS -gt 120 ]; do
-    sleep 0.5
-    look spin_first "$scratch/spin_first"
-done
-sound spin_first '.notes[0] | "\(.class) \(.launch.kernel)"' "unknown poll_flag"
-finish spin_first
+noted spin_first '.notes[0] | "\(.class) \(.launch.kernel)"' "unknown poll_flag"
+noted function '.notes[0] | "\(.class) \(.text | test("function of the host"))"' "unknown true"
 sound slow '.threads | length' 1
 sound deadlock '[.threads[].inside] | join(" ")' ""
 finish deadlock

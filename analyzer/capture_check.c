@@ -324,7 +324,7 @@ bool capture_check_shape(const struct cap_head *record, char *why)
     case CAP_HELD_DAMAGE:
         return check_held((const void *)record, why);
     case CAP_BAD_FREE:
-        return ((const struct cap_bad_free *)record)->kind <= CAP_BAD_FREE_OTHER_KIND ||
+        return ((const struct cap_bad_free *)record)->kind <= CAP_BAD_FREE_HOST ||
                no(why, "bad free of kind %u", ((const struct cap_bad_free *)record)->kind);
     default:
         return capture_check_scope_shape(record, why);

@@ -35,6 +35,7 @@ struct finding {
     size_t launch_count;
     char *file, *function;   /* owned; NULL: unknown */
     uint32_t line, ptx_line; /* 0: unknown */
+    uint32_t stack;          /* of the call that is the error itself, a free say; 0: none */
     bool has_thread;
     uint32_t block[3], thread[3];
     uint32_t allocation;               /* id; 0: none */

@@ -122,15 +122,30 @@ static bool add_region(struct model *m, const struct cap_region *record)
     return map_put(&m->allocation_index, record->id, m->allocation_count++);
 }
 
+/* Other errors are of earlier work, or of a driver that is not there any more. */
+static bool refused_address(int32_t result)
+{
+    return result == 1 /* INVALID_VALUE */ || result == 713 /* HOST_MEMORY_NOT_REGISTERED */;
+}
+
+static bool no_context(int32_t result)
+{
+    return result == 201 /* INVALID_CONTEXT */ || result == 709 /* CONTEXT_IS_DESTROYED */;
+}
+
 static void add_free(struct model *m, const struct cap_free *record)
 {
     struct model_allocation *a = model_allocation_by_id(m, record->id);
     if (!record->id) {
-        m->bad_frees[m->bad_free_count++] = record;
+        if (!record->result || refused_address(record->result) || no_context(record->result))
+            m->bad_frees[m->bad_free_count++] = record;
         return;
     }
-    if (record->result != 0)
-        return; /* the driver refused: it is still there */
+    if (record->result != 0) { /* the driver refused: it is still there */
+        if (refused_address(record->result))
+            m->bad_frees[m->bad_free_count++] = record;
+        return;
+    }
     if (!a || a->seq >= record->head.seq) {
         capture_reject(m->capture, &record->head, "allocation %u is freed before it exists", record->id);
         return;

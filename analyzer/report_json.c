@@ -139,6 +139,8 @@ cJSON *report_finding_json(struct session *s, const struct finding *f, size_t id
         cJSON_AddItemToArray(launches, cJSON_CreateNumber((double)f->launches[i]));
     cJSON_AddItemToObject(json, "where", where_json(f));
     cJSON_AddItemToObject(json, "allocation", allocation_json(s, f));
+    if (f->stack)
+        cJSON_AddItemToObject(json, "stack", report_stack_json(s, f->stack));
     cJSON *evidence = cJSON_AddArrayToObject(json, "evidence");
     for (size_t i = 0; i < f->evidence_count; i++) {
         cJSON *item = cJSON_CreateObject();

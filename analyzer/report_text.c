@@ -83,10 +83,14 @@ void report_finding(FILE *out, struct session *s, const struct finding *f, size_
             print_stack(out, s, "allocated", a->record->stack, style.verbose);
         if (a->free_seq != UINT64_MAX && f->class == FINDING_USE_AFTER_FREE)
             print_stack(out, s, "freed", a->free_stack, style.verbose);
+        if (a->free_seq != UINT64_MAX && f->class == FINDING_DOUBLE_FREE)
+            print_stack(out, s, "first freed", a->free_stack, style.verbose);
         if (style.verbose)
             fprintf(out, "     allocation     %u: %" PRIu64 " bytes (%s) at 0x%" PRIx64 "\n", a->id, a->bytes,
                     text_bytes(a->bytes, size), a->address);
     }
+    if (f->stack)
+        print_stack(out, s, f->class == FINDING_DOUBLE_FREE ? "freed again" : "called", f->stack, style.verbose);
     const struct model_launch *l = model_launch_by_number(s->model, f->launch);
     if (l && !f->window_last && *l->module_path)
         fprintf(out, "     module         %s, iteration %u\n", l->module_path, l->iteration);

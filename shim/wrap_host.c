@@ -5,6 +5,7 @@
 
 #include "common/map.h"
 #include "shim/alloc_table.h"
+#include "shim/bad_free.h"
 #include "shim/call.h"
 #include "shim/driver.h"
 #include "shim/health.h"
@@ -163,6 +164,8 @@ static CUresult host_release(enum hook hook, void *p)
         __atomic_store_n(&record->result, (int32_t)result, __ATOMIC_RELAXED);
     if (known && result != CUDA_SUCCESS)
         host_put_back(p, &a);
+    if (!known || result != CUDA_SUCCESS)
+        bad_free_explain(&call, record, (uint64_t)(uintptr_t)p, result);
     return call_leave(&call, result);
 }
 

@@ -2,6 +2,7 @@
 #include <opsdebug/capture.h>
 
 #include "shim/alloc_table.h"
+#include "shim/bad_free.h"
 #include "shim/call.h"
 #include "shim/driver.h"
 #include "shim/guard.h"
@@ -202,6 +203,8 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
         __atomic_store_n(&record->result, (int32_t)result, __ATOMIC_RELAXED);
     if (known && result != CUDA_SUCCESS)
         alloc_table_insert(&a);
+    if (!known || result != CUDA_SUCCESS)
+        bad_free_explain(&call, record, dptr, result);
     health_after_sync(result); /* freeing waits for the device */
     return call_leave(&call, result);
 }
@@ -288,6 +291,8 @@ static CUresult free_async(enum hook hook, CUdeviceptr dptr, CUstream handle)
         __atomic_store_n(&record->result, (int32_t)result, __ATOMIC_RELAXED);
     if (known && result != CUDA_SUCCESS)
         alloc_table_insert(&a);
+    if (!known || result != CUDA_SUCCESS)
+        bad_free_explain(&call, record, dptr, result);
     return call_leave(&call, result);
 }
 
@@ -346,15 +351,22 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
     for (unsigned i = 0; i < range.count; i++)
         if (alloc_table_remove(range.found[i], &gone[i]))
             records[i] = record_free(&call, &gone[i], gone[i].address, 0);
+    struct cap_free *nothing = range.count ? NULL : record_free(&call, NULL, ptr, 0);
     call_begin(&call);
     CUresult result = REAL(cuMemUnmap, HOOK_cuMemUnmap)(ptr, size);
     call_end(&call);
+    if (nothing) {
+        __atomic_store_n(&nothing->result, (int32_t)result, __ATOMIC_RELAXED);
+        bad_free_explain(&call, nothing, ptr, result);
+    }
     for (unsigned i = 0; i < range.count; i++) {
         if (records[i])
             __atomic_store_n(&records[i]->result, (int32_t)result, __ATOMIC_RELAXED);
         if (result != CUDA_SUCCESS)
             alloc_table_insert(&gone[i]);
     }
+    if (range.count)
+        bad_free_explain(&call, records[0], ptr, result);
     return call_leave(&call, result);
 }
 

@@ -646,11 +646,10 @@ _Static_assert(sizeof(struct cap_reserve) == 56, "cap_reserve");
 
 /* What the address of a failed CAP_FREE without an allocation is. */
 enum cap_bad_free_kind {
-    CAP_BAD_FREE_NOWHERE,    /* nothing we know of */
+    CAP_BAD_FREE_NOWHERE,    /* nothing that is there now */
     CAP_BAD_FREE_INSIDE,     /* inside a live allocation, at `offset` */
-    CAP_BAD_FREE_AGAIN,      /* where `allocation` began, which was freed before */
-    CAP_BAD_FREE_HOST,       /* plain memory of the host */
-    CAP_BAD_FREE_OTHER_KIND, /* a live allocation that another function frees */
+    CAP_BAD_FREE_OTHER_KIND, /* the start of a live allocation, which another function frees */
+    CAP_BAD_FREE_HOST,       /* memory of the host that was not allocated here */
 };
 struct cap_bad_free {
     struct cap_head head;

@@ -121,13 +121,29 @@ equal "without snapshots: the launches, the allocation and how to go on" "failed
     "$(jq -r '.findings[0] | "\(.class) \(.evidence | any(.kind == "guard-page" and (.text | test("launch 8 points to allocation 4"))))" +
         " \(.next | any(test("--preset deep --guard order=4")))"' "$scratch/c/report.json")"
 
-# Wrong frees.
+# Wrong frees (an unmapping is one, too): the class, the line, and the stacks that tell the story.
 for kind in plain pitched managed async pool host; do
-    for error in free-twice free-inside free-host free-nowhere; do
+    while read -r error stacks text; do
         detect_run "$scratch/c" --preset check -- $kind $error past 1
-        equal "$kind $error" "1 $(detect_class $error) $(fault_line $detect_source $error)" \
-            "$(jq -r '"\(.findings | length) \(.findings[0].class) \(.findings[0].where.line)"' "$scratch/c/report.json")"
-    done
+        equal "$kind $error" "1 $(detect_class $error) $(fault_line $detect_source $error) $stacks true" \
+            "$(jq -r --arg victim "detect.cu:$detect_victim" --arg text "$text" '.findings[0] as $f
+                | "\(.findings | length) \($f.class) \($f.where.line) "
+                    + ([($f.allocation.stack // [] | any(endswith($victim))), ($f.allocation.free_stack // [] | length > 0),
+                        ($f.stack | length > 0)] | map(if . then "1" else "0" end) | join(""))
+                    + " \($f.text | test($text))"' "$scratch/c/report.json")"
+    done <<'FREES'
+free-twice 111 allocation 4 .* is freed a second time
+free-inside 101 256 bytes inside allocation 4
+free-other 101 allocation 4 .* freed in another way
+free-host 001 memory of the host that CUDA did not allocate
+free-nowhere 001 where no allocation starts
+FREES
+    detect_run "$scratch/c" --preset check -- $kind free-twice past 1 sound
+    silent "$kind: frees"
+done
+for error in free-twice free-inside free-nowhere; do
+    detect_run "$scratch/c" --preset check -- mapped $error past 1
+    equal "mapped $error" "1 $(detect_class $error)" "$(jq -r '"\(.findings | length) \(.findings[0].class)"' "$scratch/c/report.json")"
 done
 
 # The program notices nothing of all this.

@@ -300,6 +300,35 @@ static void test_frees(void **state)
     bench_end(&b);
 }
 
+static void bad_free(struct bench *b, uint64_t address, int32_t result, uint32_t kind, uint32_t allocation)
+{
+    struct cap_bad_free record = {.head.type = CAP_BAD_FREE, .kind = kind, .allocation = allocation};
+    record.free = capture_make_free(&b->make, 0, address, result);
+    record.offset = allocation ? (int64_t)(address - 0x10000) : 0;
+    capture_make_record(&b->make, &record, sizeof record, NULL, 0);
+}
+
+static void test_frees_of_what_is_no_start(void **state)
+{
+    struct bench b;
+    bench_start(&b);
+    bad_free(&b, 0x10010, 1, CAP_BAD_FREE_INSIDE, b.allocation);
+    bad_free(&b, 0x10010, 1, CAP_BAD_FREE_INSIDE, b.allocation); /* the same place in the program */
+    bad_free(&b, 0x7fff0000, 1, CAP_BAD_FREE_HOST, 0);
+    capture_make_free(&b.make, b.allocation, 0x10000, 1);   /* by a function that does not free such memory */
+    capture_make_free(&b.make, b.allocation, 0x10000, 700); /* the device is lost: no mistake of the free */
+    capture_make_free(&b.make, 0, 0x55555, 4);              /* the driver is gone */
+    struct findings *f = bench_classify(&b);
+    assert_int_equal(f->count, 2); /* without stacks, the wrong function is the same as the inner address */
+    assert_int_equal(f->items[0].class, FINDING_INVALID_FREE);
+    assert_int_equal(f->items[0].allocation, b.allocation);
+    assert_int_equal(f->items[0].offset, 16);
+    assert_non_null(strstr(f->items[0].summary, "16 bytes inside allocation"));
+    assert_int_equal(f->items[1].allocation, 0);
+    assert_non_null(strstr(f->items[1].summary, "memory of the host"));
+    bench_end(&b);
+}
+
 static cJSON *json_of(struct bench *b)
 {
     char *text = NULL;
@@ -422,6 +451,7 @@ int main(void)
         cmocka_unit_test(test_error_sticky_once),
         cmocka_unit_test(test_error_of_an_allocation_is_the_programs),
         cmocka_unit_test(test_frees),
+        cmocka_unit_test(test_frees_of_what_is_no_start),
         cmocka_unit_test(test_json_schema),
         cmocka_unit_test(test_text_width),
     };

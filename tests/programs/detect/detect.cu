@@ -6,7 +6,8 @@
  * ERROR     write read atomic: an access outside of an allocation among others of its kind, SIDE `before` its start or
  *           `past` its end; DISTANCE 1 is the byte next to it. An atomic takes the aligned word that holds that byte.
  *           stale-write stale-read stale-atomic: an access at offset DISTANCE of an allocation that was freed
- *           free-twice free-inside free-host free-nowhere: a free that is none (SIDE and DISTANCE say nothing)
+ *           free-twice free-inside free-host free-other free-nowhere: a free that is none, or by the wrong function
+ *           (SIDE and DISTANCE say nothing)
  * sound     the same program with the access inside, or the free where it belongs
  * aside     the access is made in another stream, ordered by events
  *
@@ -91,6 +92,8 @@ static void wrong_free(enum kind kind, const char *error, struct memory *m, bool
         printf("second free: %d\n", give_back(kind, address)); /* FAULT: free-twice */
     else if (strcmp(error, "free-inside") == 0)
         printf("inner free: %d\n", give_back(kind, (char *)address + 256)); /* FAULT: free-inside */
+    else if (strcmp(error, "free-other") == 0)
+        printf("other free: %d\n", give_back(kind == HOST ? PLAIN : HOST, address)); /* FAULT: free-other */
     else if (strcmp(error, "free-host") == 0)
         printf("free of host memory: %d\n", give_back(kind, own)); /* FAULT: free-host */
     else

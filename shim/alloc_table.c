@@ -81,7 +81,7 @@ static struct node *floor_of(uint64_t address)
 
 static void account(const struct allocation *a, int sign)
 {
-    entry_count += (uint32_t)sign;
+    __atomic_store_n(&entry_count, entry_count + (uint32_t)sign, __ATOMIC_RELAXED);
     entry_bytes += sign > 0 ? a->bytes : -a->bytes;
     uint64_t redzone = (uint64_t)a->head + a->tail;
     redzone_total += sign > 0 ? redzone : -redzone;
@@ -192,6 +192,27 @@ void alloc_table_each(void (*visit)(const struct allocation *a, void *data), voi
     pthread_mutex_lock(&lock);
     walk(root, visit, data);
     pthread_mutex_unlock(&lock);
+}
+
+static bool walk_from(const struct node *node, uint64_t from, bool (*visit)(const struct allocation *a, void *data),
+                      void *data)
+{
+    for (; node; node = node->right)
+        if (node->a.address >= from && (!walk_from(node->left, from, visit, data) || !visit(&node->a, data)))
+            return false;
+    return true;
+}
+
+void alloc_table_from(uint64_t from, bool (*visit)(const struct allocation *a, void *data), void *data)
+{
+    pthread_mutex_lock(&lock);
+    walk_from(root, from, visit, data);
+    pthread_mutex_unlock(&lock);
+}
+
+uint32_t alloc_table_count(void)
+{
+    return __atomic_load_n(&entry_count, __ATOMIC_RELAXED);
 }
 
 static struct node *without(struct node *node, uint32_t context, uint32_t module)

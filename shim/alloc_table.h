@@ -32,6 +32,10 @@ void alloc_table_set_clean(uint64_t address, uint32_t id, uint64_t seq); /* when
 
 /* Calls `visit` for all entries in order of address, under the table's lock: it must not call back into the table. */
 void alloc_table_each(void (*visit)(const struct allocation *a, void *data), void *data);
+/* The same from the first entry that starts at or above `from` on, until `visit` returns false: a large table in parts.
+ */
+void alloc_table_from(uint64_t from, bool (*visit)(const struct allocation *a, void *data), void *data);
+uint32_t alloc_table_count(void); /* without the lock */
 /* Removes all entries of a context, or of a module when `module` is not 0. */
 void alloc_table_drop(uint32_t context, uint32_t module);
 void alloc_table_totals(uint32_t *count, uint64_t *bytes, uint64_t *redzone_bytes);

@@ -85,3 +85,9 @@ $(B)/bench/bench_shim $(B)/bench/bench_launches: $(B)/bench/%: bench/%.c $(STUB)
 	@mkdir -p $(@D)
 	$(call say,CC,$@) $(CC) $(CPPFLAGS) $(CUDA_CPPFLAGS) $(CFLAGS) $(OUR_CFLAGS) -DBENCH_BUILD='"$(abspath $(B))"' -o $@ $< \
 	  -Wl,--no-as-needed $(STUB) -Wl,-rpath,$(abspath $(B))/stub
+
+BENCHES += $(B)/bench/bench_redzones
+$(B)/bench/bench_redzones: bench/bench_redzones.c $(B)/obj/shim/alloc_table.o | $(SHIM) $(SOFTGPU)
+	@mkdir -p $(@D)
+	$(call say,CC,$@) $(CC) $(CPPFLAGS) $(CUDA_CPPFLAGS) $(CFLAGS) $(OUR_CFLAGS) -DBENCH_BUILD='"$(abspath $(B))"' -o $@ $< \
+	  $(B)/obj/shim/alloc_table.o -L$(B)/softgpu -lcuda -lpthread -Wl,-rpath,$(abspath $(B))/softgpu

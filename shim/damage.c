@@ -10,6 +10,7 @@
 #include "shim/driver.h"
 #include "shim/options.h"
 #include "shim/sentinel.h"
+#include "shim/sentinel_choose.h"
 
 enum { RECENT_LAUNCHES = 4096, ARMED_LAUNCHES = 2, LOOKS_TOGETHER = 16 };
 
@@ -183,27 +184,6 @@ void damage_checked(uint64_t upto_seq, uint32_t redzones, uint32_t damaged)
         damage_checked_flush();
 }
 
-struct copying {
-    uint32_t context, count, capacity;
-    struct allocation *found;
-};
-
-static void collect(const struct allocation *a, void *data)
-{
-    struct copying *c = data;
-    if (a->context != c->context || (!a->head && !a->tail) || a->kind == CAP_ALLOC_ASYNC || a->kind == CAP_ALLOC_POOL)
-        return;
-    if (c->count == c->capacity) {
-        uint32_t capacity = c->capacity ? c->capacity * 2 : 64;
-        struct allocation *more = realloc(c->found, capacity * sizeof *more);
-        if (!more)
-            return;
-        c->found = more;
-        c->capacity = capacity;
-    }
-    c->found[c->count++] = *a;
-}
-
 /* Compares one redzone on the host and puts the pattern back where it is damaged. 1: damaged. */
 static uint32_t look_at(struct device_work *work, const struct allocation *a, bool tail, uint64_t upto)
 {
@@ -237,15 +217,15 @@ static uint32_t look_at(struct device_work *work, const struct allocation *a, bo
     return 1;
 }
 
-void damage_look_by_copy(struct device_work *work)
+void damage_look_by_copy(struct device_work *work, const struct allocation *must)
 {
-    struct copying c = {.context = work->context->id};
+    struct sentinel_choice c;
     if (!driver.cuMemcpyDtoHAsync_v2 || !driver.cuStreamSynchronize)
         return;
     uint64_t upto = capture_next_seq();
     uint32_t redzones = 0, damaged = 0;
     sentinel_look_begins();
-    alloc_table_each(collect, &c);
+    sentinel_choose_for_copies(work, must, &c);
     CUstreamCaptureMode mode = device_relax();
     for (uint32_t i = 0; i < c.count; i++) {
         damaged += look_at(work, &c.found[i], false, upto) + look_at(work, &c.found[i], true, upto);

@@ -99,7 +99,7 @@ void health_after_sync(CUresult result)
     /* Without the kernel: the program's work is complete now, so copies tell the same. */
     if (result == CUDA_SUCCESS && work && !work->check && waiting_for.context == context && !waiting_for.stream &&
         options.check >= CHECK_SYNC)
-        damage_look_by_copy(work);
+        damage_look_by_copy(work, NULL);
     waiting_for.context = NULL;
     waiting_for.stream = NULL;
     sentinel_harvest();

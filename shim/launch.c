@@ -12,6 +12,7 @@
 #include "shim/params.h"
 #include "shim/reach.h"
 #include "shim/sentinel.h"
+#include "shim/sentinel_choose.h"
 #include "shim/snapshot.h"
 #include "shim/stack.h"
 
@@ -165,6 +166,7 @@ void launch_after(struct launch *launch, CUresult result)
     }
     if (options.sentinels != SENTINELS_OFF) {
         damage_launched(launch->call->seq, launch->kernel);
+        sentinel_touched(launch->stream, (const uint8_t *)(launch->record + 1), launch->record->param_bytes);
         sentinel_after_launch(launch->stream, launch->call->seq, launch->request->chained);
     }
     health_poll();

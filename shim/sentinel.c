@@ -11,6 +11,7 @@
 #include "shim/driver.h"
 #include "shim/host_redzone.h"
 #include "shim/options.h"
+#include "shim/sentinel_choose.h"
 #include "shim/sentinel_slots.h"
 #include "shim/shim.h"
 #include "shim/thread.h"
@@ -94,32 +95,6 @@ bool sentinel_fill_on(struct allocation *a, struct tracked_stream *stream)
            launch_fill(work, a->address + a->bytes, a->tail, a->id, stream->handle);
 }
 
-struct collecting {
-    uint32_t context, stream;
-    uint64_t skip_id; /* look at this allocation only, 0: at all */
-    struct allocation *found;
-    uint32_t count, capacity;
-};
-
-static void collect(const struct allocation *a, void *data)
-{
-    struct collecting *c = data;
-    if ((!a->head && !a->tail) || a->context != c->context || (c->skip_id && a->id != c->skip_id))
-        return;
-    /* Memory of a pool may be taken back in the order of its stream: only that stream may look at it. */
-    if ((a->kind == CAP_ALLOC_ASYNC || a->kind == CAP_ALLOC_POOL) && a->stream != c->stream)
-        return;
-    if (c->count == c->capacity) {
-        uint32_t capacity = c->capacity ? c->capacity * 2 : 64;
-        struct allocation *more = realloc(c->found, capacity * sizeof *more);
-        if (!more)
-            return;
-        c->found = more;
-        c->capacity = capacity;
-    }
-    c->found[c->count++] = *a;
-}
-
 static void add_entry(struct check_slot *slot, const struct allocation *a, bool tail)
 {
     struct check_entry *e = &slot->entries[slot->count];
@@ -140,46 +115,59 @@ static bool launch_slot(struct device_work *work, struct check_slot *slot, struc
     return ok;
 }
 
-/* Enqueues a look at all redzones that `stream` may look at (or those of one allocation). */
-static bool look(struct device_work *work, struct tracked_stream *stream, uint32_t only_id)
+/* Enqueues a look at what was chosen; false: not at all of it, there was no slot or the driver refused. */
+static bool look_at(struct device_work *work, struct tracked_stream *stream, const struct sentinel_choice *choice,
+                    uint64_t upto)
 {
-    struct collecting c = {.context = work->context->id, .stream = stream->id, .skip_id = only_id};
-    uint64_t upto = capture_next_seq(), clean = damage_clean_bound(stream, upto);
-    uint64_t before = __atomic_load_n(&stream->last_look, __ATOMIC_RELAXED);
-    bool complete = true;
-    thread_slow();
-    sentinel_look_begins();
-    alloc_table_each(collect, &c);
     struct check_slot *slot = NULL;
-    for (uint32_t i = 0; i < c.count; i++) {
+    uint64_t clean = damage_clean_bound(stream, upto);
+    bool complete = true;
+    for (uint32_t i = 0; i < choice->count; i++) {
         if (!slot) {
-            if (!(slot = sentinel_slots_take(work->slots))) {
-                complete = false; /* the device is far behind; the next look takes these */
-                break;
-            }
+            if (!(slot = sentinel_slots_take(work->slots)))
+                return false; /* the device is far behind; the next look takes these */
             slot->count = 0;
             slot->upto_seq = upto;
             slot->clean_seq = clean;
             slot->stream = stream->id;
             slot->from = stream;
-            slot->stream_clean_seq = before;
+            slot->stream_clean_seq = __atomic_load_n(&stream->last_look, __ATOMIC_RELAXED);
         }
-        if (c.found[i].head)
-            add_entry(slot, &c.found[i], false);
-        if (c.found[i].tail)
-            add_entry(slot, &c.found[i], true);
+        if (choice->found[i].head)
+            add_entry(slot, &choice->found[i], false);
+        if (choice->found[i].tail)
+            add_entry(slot, &choice->found[i], true);
         if (slot->count + 2 > CHECK_ENTRIES) {
             complete = launch_slot(work, slot, stream) && complete;
             slot = NULL;
         }
     }
-    if (slot)
-        complete = launch_slot(work, slot, stream) && complete;
+    return (!slot || launch_slot(work, slot, stream)) && complete;
+}
+
+/* Enqueues a look at the redzones whose turn it is, `must` (NULL: none) among them. */
+static bool look(struct device_work *work, struct tracked_stream *stream, const struct allocation *must)
+{
+    struct sentinel_choice choice;
+    uint64_t upto = capture_next_seq();
+    thread_slow();
+    sentinel_look_begins();
+    sentinel_choose(stream, must, &choice);
+    bool complete = look_at(work, stream, &choice, upto);
     sentinel_look_ends();
-    free(c.found);
-    if (complete && !only_id)
+    free(choice.found);
+    if (complete && choice.all)
         __atomic_store_n(&stream->last_look, upto, __ATOMIC_RELAXED);
     return complete;
+}
+
+/* In the order of `stream`, at this one only. */
+static void look_at_one(struct device_work *work, struct tracked_stream *stream, const struct allocation *a)
+{
+    struct allocation copy = *a;
+    sentinel_look_begins();
+    look_at(work, stream, &(struct sentinel_choice){.found = &copy, .count = 1}, capture_next_seq());
+    sentinel_look_ends();
 }
 
 static bool can_look(const struct tracked_stream *stream, struct device_work **work)
@@ -197,24 +185,25 @@ static bool is_due(const struct tracked_stream *stream, uint32_t due, struct dev
     return (launches || writes) && launches >= due && can_look(stream, work);
 }
 
-static void look_now(struct tracked_stream *stream, struct device_work *work)
+static void look_now(struct tracked_stream *stream, struct device_work *work, const struct allocation *must)
 {
     uint32_t launches = __atomic_load_n(&stream->launches_unchecked, __ATOMIC_RELAXED);
     uint32_t writes = __atomic_load_n(&stream->writes_unchecked, __ATOMIC_RELAXED);
-    if (look(work, stream, 0)) {
+    if (look(work, stream, must)) {
         __atomic_fetch_sub(&stream->launches_unchecked, launches, __ATOMIC_RELAXED);
         __atomic_fetch_sub(&stream->writes_unchecked, writes, __ATOMIC_RELAXED);
     }
 }
 
 /* What is left out for the budget is made up for by the next look, with a wider window. */
-static void look_if_due(struct tracked_stream *stream, uint32_t due, enum cap_budget_part part)
+static void look_if_due(struct tracked_stream *stream, uint32_t due, enum cap_budget_part part,
+                        const struct allocation *must)
 {
     struct device_work *work;
     if (!is_due(stream, due, &work) || !budget_takes(part))
         return;
     BUDGET_SPAN(part);
-    look_now(stream, work);
+    look_now(stream, work, must);
 }
 
 void sentinel_after_launch(struct tracked_stream *stream, uint64_t seq, bool chained)
@@ -226,9 +215,9 @@ void sentinel_after_launch(struct tracked_stream *stream, uint64_t seq, bool cha
     if (chained) /* the next one may depend on this one, and overlap it */
         return;
     if (options.check == CHECK_LAUNCH)
-        look_if_due(stream, 0, CAP_BUDGET_LOOKS);
+        look_if_due(stream, 0, CAP_BUDGET_LOOKS, NULL);
     else if (options.check == CHECK_BATCH)
-        look_if_due(stream, (uint32_t)options.check_batch, CAP_BUDGET_LOOKS);
+        look_if_due(stream, (uint32_t)options.check_batch, CAP_BUDGET_LOOKS, NULL);
 }
 
 void sentinel_after_write(struct tracked_stream *stream, uint64_t seq)
@@ -238,14 +227,14 @@ void sentinel_after_write(struct tracked_stream *stream, uint64_t seq)
     __atomic_store_n(&stream->last_work, seq, __ATOMIC_RELAXED);
     __atomic_fetch_add(&stream->writes_unchecked, 1, __ATOMIC_RELAXED);
     if (options.check == CHECK_LAUNCH)
-        look_if_due(stream, 0, CAP_BUDGET_LOOKS);
+        look_if_due(stream, 0, CAP_BUDGET_LOOKS, NULL);
 }
 
-static void look_everywhere(const struct tracked_context *context)
+static void look_everywhere(const struct tracked_context *context, const struct allocation *must)
 {
     for (struct tracked_stream *s = track_first_stream(); s; s = s->next)
         if (s->context == context && track_stream_reachable(s))
-            look_if_due(s, 0, CAP_BUDGET_SYNC_LOOKS);
+            look_if_due(s, 0, CAP_BUDGET_SYNC_LOOKS, must);
 }
 
 void sentinel_before_sync(struct tracked_stream *stream)
@@ -253,9 +242,9 @@ void sentinel_before_sync(struct tracked_stream *stream)
     if (options.check < CHECK_SYNC)
         return;
     if (stream)
-        look_if_due(stream, 0, CAP_BUDGET_SYNC_LOOKS);
+        look_if_due(stream, 0, CAP_BUDGET_SYNC_LOOKS, NULL);
     else
-        look_everywhere(track_current_context());
+        look_everywhere(track_current_context(), NULL);
 }
 
 static void read_slot(struct check_slot *slot)
@@ -326,15 +315,15 @@ void sentinel_before_free(const struct allocation *a, struct tracked_stream *str
         if (options.check >= CHECK_SYNC && can_look(stream, &work) &&
             (__atomic_load_n(&stream->launches_unchecked, __ATOMIC_RELAXED) ||
              __atomic_load_n(&stream->writes_unchecked, __ATOMIC_RELAXED)))
-            look(work, stream, a->id);
+            look_at_one(work, stream, a);
     } else {
         struct tracked_context *context = track_current_context();
         if (!(work = device_work(context)) || context->id != a->context)
             return;
         if (work->check)
-            look_everywhere(context);
+            look_everywhere(context, a);
         else
-            damage_look_by_copy(work);
+            damage_look_by_copy(work, a);
     }
 }
 
@@ -362,6 +351,30 @@ void sentinel_forgotten(const struct allocation *a, bool stream_ordered)
         wait_for_looks(context, patience);
 }
 
+/* What looks so far had no turn for, in parts. False: not all of it until the deadline. */
+static bool look_at_the_rest(struct tracked_context *context, struct deadline deadline)
+{
+    if (alloc_table_count() <= SENTINEL_LOOK_MAX)
+        return true;
+    for (struct tracked_stream *s = track_first_stream(); s; s = s->next) {
+        struct device_work *work;
+        uint64_t cursor = 0;
+        if (s->context != context || !track_stream_reachable(s) || !can_look(s, &work))
+            continue;
+        do {
+            struct sentinel_choice choice;
+            sentinel_look_begins();
+            sentinel_choose_next(s, &cursor, &choice);
+            look_at(work, s, &choice, capture_next_seq());
+            sentinel_look_ends();
+            free(choice.found);
+            if (!wait_for_looks(context, deadline))
+                return false;
+        } while (cursor);
+    }
+    return true;
+}
+
 bool sentinel_at_exit(struct deadline deadline)
 {
     struct tracked_context *context = track_current_context();
@@ -374,10 +387,10 @@ bool sentinel_at_exit(struct deadline deadline)
     if (work->check) {
         for (struct tracked_stream *s = track_first_stream(); s; s = s->next)
             if (s->context == context && track_stream_reachable(s) && is_due(s, 0, &work))
-                look_now(s, work); /* the last one: whatever the budget */
-        looked = wait_for_looks(context, deadline);
+                look_now(s, work, NULL); /* the last one: whatever the budget */
+        looked = look_at_the_rest(context, deadline) && wait_for_looks(context, deadline);
     } else {
-        damage_look_by_copy(work);
+        damage_look_by_copy(work, NULL);
     }
     host_redzone_look_at_all();
     return looked;

@@ -27,22 +27,27 @@ struct tracked_context {
     struct tracked_context *next; /* all contexts ever, newest first */
 };
 
+enum { STREAM_TOUCHED = 128 };
+
 struct tracked_stream {
     CUstream handle; /* as the legacy entry points take it: NULL, CU_STREAM_PER_THREAD or a created stream */
     uint32_t id, kind, flags;
     uint32_t thread; /* of a per-thread default stream: the one handle means another stream in each thread */
     struct tracked_context *context;
-    bool gone;                      /* atomic */
-    bool ends;                      /* atomic: its end was asked for */
-    struct cap_stream_state *state; /* of progress.c */
-    uint32_t launches_unchecked;    /* atomic: launches since the last sentinel check was enqueued */
-    uint32_t timing_pair;           /* atomic: id of the event that opened a pair of timing events, 0 none is open */
-    uint32_t pair_kernels[4];       /* kernels launched in the pair so far, 0: none; racy by nature, a hint */
-    uint32_t writes_unchecked;      /* atomic: copies and sets since then */
-    uint64_t last_work;             /* atomic: seq of the newest launch, copy or set, 0 none */
-    uint64_t last_look;             /* atomic: seq of the newest look at all redzones in this stream */
-    uint64_t done_seq;              /* atomic: all work before this seq is known to be complete */
-    struct tracked_stream *next;    /* all streams of all contexts, newest first */
+    bool gone;                        /* atomic */
+    bool ends;                        /* atomic: its end was asked for */
+    struct cap_stream_state *state;   /* of progress.c */
+    uint32_t launches_unchecked;      /* atomic: launches since the last sentinel check was enqueued */
+    uint32_t timing_pair;             /* atomic: id of the event that opened a pair of timing events, 0 none is open */
+    uint32_t pair_kernels[4];         /* kernels launched in the pair so far, 0: none; racy by nature, a hint */
+    uint32_t writes_unchecked;        /* atomic: copies and sets since then */
+    uint64_t last_work;               /* atomic: seq of the newest launch, copy or set, 0 none */
+    uint64_t last_look;               /* atomic: seq of the newest look at all redzones in this stream */
+    uint64_t touched[STREAM_TOUCHED]; /* allocations that launches since the last look were given: sentinel_choose.h */
+    uint32_t touched_count;           /* atomic; two threads may lose each other's, which costs a turn */
+    uint64_t look_cursor;             /* atomic: address where the next look goes on, when it cannot take all */
+    uint64_t done_seq;                /* atomic: all work before this seq is known to be complete */
+    struct tracked_stream *next;      /* all streams of all contexts, newest first */
 };
 
 struct tracked_module {

@@ -331,11 +331,14 @@ struct mapped_range {
     unsigned count;
 };
 
-static void collect_mapped(const struct allocation *a, void *data)
+static bool collect_mapped(const struct allocation *a, void *data)
 {
     struct mapped_range *range = data;
-    if (a->kind == CAP_ALLOC_MAPPED && a->address >= range->start && a->address < range->end && range->count < 256)
+    if (a->address >= range->end)
+        return false;
+    if (a->kind == CAP_ALLOC_MAPPED && range->count < 256)
         range->found[range->count++] = a->address;
+    return true;
 }
 
 CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
@@ -345,7 +348,7 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
         return PASS(cuMemUnmap, HOOK_cuMemUnmap)(ptr, size);
     /* One unmap may end several maps. */
     struct mapped_range range = {.start = ptr, .end = ptr + size};
-    alloc_table_each(collect_mapped, &range);
+    alloc_table_from(ptr, collect_mapped, &range);
     struct cap_free *records[256] = {0};
     struct allocation gone[256];
     for (unsigned i = 0; i < range.count; i++)

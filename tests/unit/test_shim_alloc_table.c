@@ -32,6 +32,42 @@ static void test_find_includes_the_end(void **state)
     assert_true(alloc_table_find(0x1063, &out) && out.id == 1);
 }
 
+struct pass {
+    uint64_t seen[8];
+    unsigned count, stop;
+};
+
+static bool note(const struct allocation *a, void *data)
+{
+    struct pass *pass = data;
+    pass->seen[pass->count++] = a->address;
+    return pass->count < pass->stop;
+}
+
+static void test_from_goes_on_in_order(void **state)
+{
+    for (uint32_t i = 1; i <= 1000; i++) {
+        struct allocation a = make((uint64_t)(i * 7919 % 1009) << 12, 100, i);
+        assert_true(alloc_table_insert(&a));
+    }
+    assert_int_equal(alloc_table_count(), 1000);
+    for (uint64_t from = 0; from < 1009; from += 13) {
+        struct pass pass = {.stop = 3};
+        alloc_table_from((from << 12) - (from ? 1 : 0), note, &pass);
+        uint64_t expected = from;
+        for (unsigned k = 0; k < pass.count; k++, expected++) {
+            struct allocation out;
+            while (!alloc_table_exact(expected << 12, &out))
+                expected++;
+            assert_int_equal(pass.seen[k], expected << 12);
+        }
+        assert_true(pass.count == 3 || from > 990);
+    }
+    struct pass none = {.stop = 3};
+    alloc_table_from(UINT64_C(2000) << 12, note, &none);
+    assert_int_equal(none.count, 0);
+}
+
 static void test_cover_includes_redzones(void **state)
 {
     struct allocation a = make(0x2000, 1000, 3), out;
@@ -158,6 +194,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_find_includes_the_end, clear_all),
+        cmocka_unit_test_teardown(test_from_goes_on_in_order, clear_all),
         cmocka_unit_test_teardown(test_cover_includes_redzones, clear_all),
         cmocka_unit_test_teardown(test_insert_replaces_what_was_there, clear_all),
         cmocka_unit_test_teardown(test_drop_of_context_and_module, clear_all),

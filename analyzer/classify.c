@@ -23,6 +23,7 @@ void classify(const struct model *m, const struct judgements *js, struct symbols
     classify_copies(m, symbols, out);
     classify_damage(m, js, symbols, out);
     classify_errors(m, js, symbols, out);
+    classify_held(m, js, symbols, out);
     classify_guard(m, symbols, out);
     classify_frees(m, symbols, out);
     classify_order(m, js, symbols, out); /* before what it may explain */

@@ -91,6 +91,8 @@ void classify_errors(const struct model *model, const struct judgements *judgeme
 void classify_copies(const struct model *model, struct symbols *symbols, struct findings *out);
 void classify_order(const struct model *model, const struct judgements *judgements, struct symbols *symbols,
                     struct findings *out);
+void classify_held(const struct model *model, const struct judgements *judgements, struct symbols *symbols,
+                   struct findings *out);
 /* After the ones that find accesses and errors. */
 void classify_guard(const struct model *model, struct symbols *symbols, struct findings *out);
 void classify_marks(const struct model *model, struct symbols *symbols, struct findings *out);

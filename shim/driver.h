@@ -34,6 +34,7 @@
     X(cuKernelGetLibrary)                                                                                              \
     X(cuLaunchKernel)                                                                                                  \
     X(cuMemFree_v2)                                                                                                    \
+    X(cuMemFreeHost)                                                                                                   \
     X(cuCtxSynchronize)                                                                                                \
     X(cuMemGetAllocationGranularity)                                                                                   \
     X(cuMemAddressReserve)                                                                                             \

@@ -9,6 +9,7 @@
 #include "shim/deadline.h"
 #include "shim/device_work.h"
 #include "shim/options.h"
+#include "shim/quarantine.h"
 #include "shim/scan.h"
 #include "shim/sentinel.h"
 #include "shim/shim.h"
@@ -152,6 +153,8 @@ static void ask_device(struct deadline deadline)
         return;
     }
     bool looked = sentinel_at_exit(deadline);
+    if (looked)
+        quarantine_look();
     scan_finish(deadline_earlier(deadline, deadline_in(500)));
     if ((!snapshot_finish(deadline) || !looked) && !__atomic_exchange_n(&noted, true, __ATOMIC_RELAXED))
         shim_note(CAP_NOTE_LOST, "the device was still busy when the process ended: what ran last was not looked at");

@@ -11,6 +11,7 @@
 #include "shim/health.h"
 #include "shim/host_redzone.h"
 #include "shim/intern.h"
+#include "shim/quarantine.h"
 #include "shim/record.h"
 #include "shim/sentinel.h"
 #include "shim/track.h"
@@ -157,8 +158,10 @@ static CUresult host_release(enum hook hook, void *p)
         }
     }
     struct cap_free *record = record_free(&call, known ? &a : NULL, known ? a.address : (uint64_t)(uintptr_t)p, 0);
+    CUresult result = CUDA_ERROR_INVALID_VALUE; /* what a second free gets */
     call_begin(&call);
-    CUresult result = REAL(cuMemFreeHost, hook)(known ? (char *)p - (a.address - a.base) : p);
+    if (known ? a.kind != CAP_ALLOC_HOST || !quarantine_take(&a, &result) : !quarantine_holds((uint64_t)(uintptr_t)p))
+        result = REAL(cuMemFreeHost, hook)(known ? (char *)p - (a.address - a.base) : p);
     call_end(&call);
     if (record)
         __atomic_store_n(&record->result, (int32_t)result, __ATOMIC_RELAXED);

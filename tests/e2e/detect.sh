@@ -96,6 +96,23 @@ equal "host memory: it may have been the host" true \
 detect_run "$scratch/c" --preset watch -- pool write past 4 aside
 found "watch: pool, written by another stream" "yes no yes no" write
 
+# Writes after the free, without snapshots: the memory is held back and compared.
+for kind in plain pitched managed host; do
+    detect_run "$scratch/c" --preset watch --quarantine 64M -- $kind stale-write past 40
+    found "quarantine: $kind" "yes yes yes no" stale-write
+    detect_run "$scratch/c" --preset watch --quarantine 64M -- $kind stale-write past 40 sound
+    silent "quarantine: $kind"
+done
+
+# More allocations than a look takes: those that the launch was given first, the rest in turn, all of them at exit.
+for side in past before; do
+    detect_run "$scratch/c" --preset watch --check exit --stacks off --times off -- plain write $side 4 crowd
+    equal "6000 allocations: written $side" "out-of-bounds-write" "$(detect_classes "$scratch/c")"
+done
+detect_run "$scratch/c" --preset watch --stacks off --times off -- plain write past 4 crowd
+equal "6000 allocations: the window holds the launch" true \
+    "$(jq '.findings[0].launch | .seq <= 8 and 8 <= (.window_last // .seq)' "$scratch/c/report.json")"
+
 # Guard pages: the device stops at the access, and the report says why.
 guard() { # guard OPTION ARGUMENTS
     local option=$1

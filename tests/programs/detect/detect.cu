@@ -1,6 +1,6 @@
 /* detect.cu - one memory error, chosen by the arguments:
  *
- *     detect KIND ERROR SIDE DISTANCE [sound] [aside]
+ *     detect KIND ERROR SIDE DISTANCE [sound] [aside] [crowd]
  *
  * KIND      plain pitched managed async pool mapped host
  * ERROR     write read atomic: an access outside of an allocation among others of its kind, SIDE `before` its start or
@@ -10,13 +10,14 @@
  *           (SIDE and DISTANCE say nothing)
  * sound     the same program with the access inside, or the free where it belongs
  * aside     the access is made in another stream, ordered by events
+ * crowd     among 6000 further allocations
  *
  * The faulty access is in launch 8. Nothing but the device's own errors is reported: the exit code is 0, or 3 when a
  * call failed.
  */
 #include "detect_memory.cuh"
 
-enum { NEIGHBOURS = 3, BLOCK = 128 };
+enum { NEIGHBOURS = 3, BLOCK = 128, CROWD = 6000 };
 
 /* Both ends, that is all of a small one. */
 __global__ void count_up(unsigned char *bytes, size_t count)
@@ -105,21 +106,25 @@ static void wrong_free(enum kind kind, const char *error, struct memory *m, bool
 int main(int argc, char **argv)
 {
     int kind = 0;
-    bool sound = false, aside = false;
+    bool sound = false, aside = false, crowd = false;
     while (argc > 4 && kind < KINDS && strcmp(argv[1], kind_names[kind]) != 0)
         kind++;
     if (argc < 5 || kind == KINDS) {
-        printf("usage: detect KIND ERROR before|past DISTANCE [sound] [aside]\n");
+        printf("usage: detect KIND ERROR before|past DISTANCE [sound] [aside] [crowd]\n");
         return 2;
     }
     for (int i = 5; i < argc; i++) {
         sound = sound || strcmp(argv[i], "sound") == 0;
         aside = aside || strcmp(argv[i], "aside") == 0;
+        crowd = crowd || strcmp(argv[i], "crowd") == 0;
     }
     const char *error = argv[2];
     bool past = strcmp(argv[3], "past") == 0, stale = strncmp(error, "stale", 5) == 0;
     prepare((enum kind)kind);
 
+    void *bystanders[CROWD];
+    for (int i = 0; crowd && i < CROWD; i++)
+        CHECK(cudaMalloc(&bystanders[i], 64));
     struct memory others[2 * NEIGHBOURS], victim;
     for (int i = 0; i < NEIGHBOURS; i++)
         others[i] = allocate((enum kind)kind);
@@ -165,6 +170,8 @@ int main(int argc, char **argv)
     for (int i = 0; i < 2 * NEIGHBOURS; i++)
         if (give_back((enum kind)kind, address_to_free(&others[i])) != 0)
             return 3;
+    for (int i = 0; crowd && i < CROWD; i++)
+        CHECK(cudaFree(bystanders[i]));
     if (pool) {
         CHECK(cudaStreamSynchronize(stream));
         CHECK(cudaMemPoolDestroy(pool));

@@ -304,8 +304,8 @@ enum status ptx_module_variable_init(const struct ptx_module *m, size_t index, c
             value += addresses[e->symbol->id];
         if (e->masked)
             value >>= e->mask_shift;
-        if (e->offset <= s->bytes && e->bytes <= s->bytes - e->offset)
-            memcpy((char *)out + e->offset, &value, e->bytes);
+        if (e->offset <= s->bytes && e->bytes <= s->bytes - e->offset) /* of .b128 the upper half stays 0 */
+            memcpy((char *)out + e->offset, &value, e->bytes < sizeof value ? e->bytes : sizeof value);
     }
     return STATUS_OK;
 }

@@ -155,6 +155,37 @@ static void test_variables(void **state)
     ptx_module_free(m);
 }
 
+/* Initial values of every width: element by element, and zero behind them, in elements wider than a value, too. */
+static void test_initial_values_of_every_width(void **state)
+{
+    static const struct {
+        const char *type;
+        unsigned bytes;
+    } types[] = {{"b8", 1},  {"u8", 1},  {"s8", 1},  {"b16", 2}, {"u16", 2}, {"s16", 2},  {"b32", 4},
+                 {"u32", 4}, {"s32", 4}, {"b64", 8}, {"u64", 8}, {"s64", 8}, {"b128", 16}};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        char text[256];
+        struct kit k;
+        unsigned char expected[64] = {0};
+        const unsigned bytes = types[i].bytes;
+        snprintf(text, sizeof text,
+                 ".version 9.0\n.target sm_90\n.address_size 64\n.global .align 16 .%s v[4] = {101, 102, 103};\n",
+                 types[i].type);
+        kit_load(&k, text);
+        assert_int_equal(ptx_module_variable(k.module, 0)->size, 4 * bytes);
+        unsigned char *got = malloc(4 * bytes); /* a sanitizer sees what lies behind it */
+        assert_non_null(got);
+        memset(got, 0xaa, 4 * bytes);
+        for (unsigned e = 0; e < 3; e++)
+            expected[e * bytes] = (unsigned char)(101 + e);
+        assert_int_equal(ptx_module_variable_init(k.module, 0, k.variables, got), STATUS_OK);
+        if (memcmp(got, expected, 4 * bytes) != 0)
+            fail_msg(".%s", types[i].type);
+        free(got);
+        kit_free(&k);
+    }
+}
+
 static void test_source_positions(void **state)
 {
     static const char text[] = ".version 9.0\n.target sm_75\n.address_size 64\n"
@@ -360,6 +391,7 @@ int main(void)
         cmocka_unit_test(test_messages),
         cmocka_unit_test(test_kernel_facts),
         cmocka_unit_test(test_variables),
+        cmocka_unit_test(test_initial_values_of_every_width),
         cmocka_unit_test(test_source_positions),
         cmocka_unit_test(test_forms),
         cmocka_unit_test(test_refusals),

@@ -255,7 +255,8 @@ static void describe_branches(const struct model *m, struct symbols *symbols, co
         out, "%u bytes of %s, from offset %" PRId64 ", are %s by %s and %s by %s, and no path of the graph orders them",
         f->bytes, what, f->offset, f->access.write ? "written" : "read", one, f->other.write ? "written" : "read",
         other);
-    finding_evidence(out, "order", "a dependency between the two (or, while capturing, a wait for an event) orders them");
+    finding_evidence(out, "order",
+                     "a dependency between the two (or, while capturing, a wait for an event) orders them");
     finding_evidence(out, "re-execution",
                      "run one after the other, both touch these bytes, and what is written changes them");
 }

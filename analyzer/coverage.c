@@ -85,8 +85,9 @@ void coverage_memory_text(const struct coverage_memory *c, char *out, size_t byt
     out[0] = '\0';
     if (!c->allocations)
         return;
-    used += (size_t)snprintf(out, bytes, "%zu of %zu allocations have redzones, %zu guard pages", c->redzones,
-                             c->allocations, c->guarded);
+    used += (size_t)snprintf(out, bytes, "%zu of %zu allocations have redzones", c->redzones, c->allocations);
+    if (c->guarded && used < bytes)
+        used += (size_t)snprintf(out + used, bytes - used, ", %zu guard pages", c->guarded);
     bool any = false;
     for (size_t i = 0; i < sizeof without / sizeof *without; i++)
         if (without[i].count && used < bytes) {

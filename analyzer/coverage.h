@@ -28,7 +28,8 @@ struct coverage_memory {
 };
 
 struct coverage_memory coverage_memory_of(const struct model *model);
-/* "7 of 9 allocations have redzones, 2 guard pages; neither: 2 mapped by the program"; empty without allocations. */
+/* "7 of 9 allocations have redzones, 2 guard pages; no redzones: 2 mapped by the program (cuMemMap)"; empty without
+ * allocations. */
 void coverage_memory_text(const struct coverage_memory *memory, char *out, size_t bytes);
 struct coverage coverage_of(const struct model *model, const struct judgements *judgements);
 

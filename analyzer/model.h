@@ -26,7 +26,7 @@ struct model_allocation {
     uint64_t seq;      /* alive for records with seq in (seq, free_seq) */
     uint64_t free_seq; /* UINT64_MAX: not freed */
     uint32_t free_stack;
-    bool released; /* not by a free, but with its context */
+    bool released;                         /* not by a free, but with its context */
     const struct model_allocation *parent; /* of a region inside it; NULL: an allocation, see docs/scopes.md */
 };
 

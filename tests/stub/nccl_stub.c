@@ -1,7 +1,8 @@
 /* nccl_stub.c - a libnccl.so.2 for tests: all ranks in one process, data moved through the host by driver calls.
  *
- * Written from NCCL's public documentation; prototypes from shim/nccl_api.h. As with the real library a call inside a group only
- * notes what is wanted; the group's end does it, for all ranks at once. Sums, products, minima and maxima of float, double and int32.
+ * Written from NCCL's public documentation; prototypes from shim/nccl_api.h. As with the real library a call inside a
+ * group only notes what is wanted; the group's end does it, for all ranks at once. Sums, products, minima and maxima of
+ * float, double and int32.
  */
 #include <cuda.h>
 #include <stdbool.h>
@@ -106,9 +107,9 @@ static bool together(struct operation *const *all, int ranks)
         ok = combine(data, data + r * one * (scatters ? n : 1), first->count * (scatters ? n : 1), first->type,
                      first->reduction);
     for (int r = 0; ok && r < ranks; r++) {
-        const uint8_t *from = first->kind == BROADCAST  ? data + one * (size_t)first->peer
-                              : scatters                ? data + one * (size_t)r
-                                                        : data;
+        const uint8_t *from = first->kind == BROADCAST ? data + one * (size_t)first->peer
+                              : scatters               ? data + one * (size_t)r
+                                                       : data;
         if (first->kind == REDUCE && r != first->peer)
             continue;
         ok = put(all[r]->receive, from, first->kind == ALL_GATHER ? one * n : one, all[r]->stream);
@@ -173,31 +174,36 @@ static ncclResult_t want(struct operation op)
 ncclResult_t ncclAllReduce(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
                            ncclComm_t comm, cudaStream_t stream)
 {
-    return want((struct operation){ALL_REDUCE, sendbuff, recvbuff, count, datatype, op, 0, comm, (CUstream)stream, false});
+    return want(
+        (struct operation){ALL_REDUCE, sendbuff, recvbuff, count, datatype, op, 0, comm, (CUstream)stream, false});
 }
 
 ncclResult_t ncclBroadcast(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
                            ncclComm_t comm, cudaStream_t stream)
 {
-    return want((struct operation){BROADCAST, sendbuff, recvbuff, count, datatype, 0, root, comm, (CUstream)stream, false});
+    return want(
+        (struct operation){BROADCAST, sendbuff, recvbuff, count, datatype, 0, root, comm, (CUstream)stream, false});
 }
 
 ncclResult_t ncclReduce(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
                         int root, ncclComm_t comm, cudaStream_t stream)
 {
-    return want((struct operation){REDUCE, sendbuff, recvbuff, count, datatype, op, root, comm, (CUstream)stream, false});
+    return want(
+        (struct operation){REDUCE, sendbuff, recvbuff, count, datatype, op, root, comm, (CUstream)stream, false});
 }
 
 ncclResult_t ncclAllGather(const void *sendbuff, void *recvbuff, size_t sendcount, ncclDataType_t datatype,
                            ncclComm_t comm, cudaStream_t stream)
 {
-    return want((struct operation){ALL_GATHER, sendbuff, recvbuff, sendcount, datatype, 0, 0, comm, (CUstream)stream, false});
+    return want(
+        (struct operation){ALL_GATHER, sendbuff, recvbuff, sendcount, datatype, 0, 0, comm, (CUstream)stream, false});
 }
 
 ncclResult_t ncclReduceScatter(const void *sendbuff, void *recvbuff, size_t recvcount, ncclDataType_t datatype,
                                ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
-    return want((struct operation){REDUCE_SCATTER, sendbuff, recvbuff, recvcount, datatype, op, 0, comm, (CUstream)stream, false});
+    return want((struct operation){REDUCE_SCATTER, sendbuff, recvbuff, recvcount, datatype, op, 0, comm,
+                                   (CUstream)stream, false});
 }
 
 ncclResult_t ncclSend(const void *sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,

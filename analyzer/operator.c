@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyzer/element.h"
+
 static const struct operation {
     uint32_t library;
     const char *part, *id, *text;
@@ -119,13 +121,6 @@ static const char *letter_type(char letter, uint32_t *bytes)
     return NULL;
 }
 
-static double half_value(uint16_t bits)
-{
-    _Float16 value;
-    memcpy(&value, &bits, sizeof value);
-    return (double)value;
-}
-
 bool operator_scalar(const struct capture *c, const struct model_operator *op, const char *name, char *out,
                      size_t bytes)
 {
@@ -135,18 +130,16 @@ bool operator_scalar(const struct capture *c, const struct model_operator *op, c
     float f[2];
     double d[2];
     int32_t i;
-    uint16_t h;
     if (!item || item->kind != CAP_DETAIL_BYTES)
         return false;
     memcpy(f, item->value, sizeof f);
     memcpy(d, item->value, sizeof d);
     memcpy(&i, item->value, sizeof i);
-    memcpy(&h, item->value, sizeof h);
     /* Eight bytes are a double or two floats, which the function's letter or its compute type tells. */
     bool two_floats = type_letter(op) == 'C' || (compute >= 68 && compute <= 78 && compute != 70 && compute != 71);
     switch (item->bytes) {
     case 2:
-        snprintf(out, bytes, "%g", half_value(h));
+        snprintf(out, bytes, "%g", element_value(ELEMENT_F16, (const uint8_t *)item->value));
         return true;
     case 4:
         if (compute == 72 || compute == 73)

@@ -60,6 +60,23 @@ CUresult call_leave(struct call *call, CUresult result);
 /* The same for questions whose errors are answers (is this a device pointer?). */
 CUresult call_leave_quiet(struct call *call, CUresult result);
 
+/* A wrapper whose own part comes after a real call that succeeded: what the driver refuses may be garbage. `symbol` is
+ * what is hooked, `function` the form of it that the program is given, `action` a statement that may use the parameters
+ * and `call`. */
+#define WRAP_AFTER_SUCCESS(symbol, function, action, parameters, ...)                                                  \
+    CUresult symbol parameters                                                                                         \
+    {                                                                                                                  \
+        struct call call;                                                                                              \
+        if (!call_enter(&call, HOOK_##symbol))                                                                         \
+            return PASS(function, HOOK_##symbol)(__VA_ARGS__);                                                         \
+        call_begin(&call);                                                                                             \
+        CUresult result = REAL(function, HOOK_##symbol)(__VA_ARGS__);                                                  \
+        call_end(&call);                                                                                               \
+        if (result == CUDA_SUCCESS)                                                                                    \
+            action;                                                                                                    \
+        return call_leave(&call, result);                                                                              \
+    }
+
 /* cudart's entry points: everything inside belongs to the outermost one. */
 bool call_scope_open(enum hook hook);
 void call_scope_close(bool opened);

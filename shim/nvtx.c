@@ -208,26 +208,32 @@ struct slot {
     uint32_t module, index;
     void (*function)(void);
 };
-#define SLOT(module, index, function) {module, index, (void (*)(void))(function)},
+#define SLOT(module, index, function)                                                                                  \
+    {                                                                                                                  \
+        module, index, (void (*)(void))(function)                                                                      \
+    }
 static const struct slot slots[] = {
-    SLOT(NVTX_MODULE_CORE, NVTX_CORE_MARK_EX, default_mark_ex) SLOT(NVTX_MODULE_CORE, NVTX_CORE_MARK_A, default_mark_a)
-        SLOT(NVTX_MODULE_CORE, NVTX_CORE_MARK_W, default_mark_w) SLOT(NVTX_MODULE_CORE, NVTX_CORE_START_EX,
-                                                                      default_start_ex)
-            SLOT(NVTX_MODULE_CORE, NVTX_CORE_START_A, default_start_a) SLOT(
-                NVTX_MODULE_CORE, NVTX_CORE_START_W, default_start_w) SLOT(NVTX_MODULE_CORE, NVTX_CORE_END, default_end)
-                SLOT(NVTX_MODULE_CORE, NVTX_CORE_PUSH_EX, default_push_ex)
-                    SLOT(NVTX_MODULE_CORE, NVTX_CORE_PUSH_A, default_push_a)
-                        SLOT(NVTX_MODULE_CORE, NVTX_CORE_PUSH_W, default_push_w)
-                            SLOT(NVTX_MODULE_CORE, NVTX_CORE_POP, default_pop)
-                                SLOT(NVTX_MODULE_CORE2, NVTX_CORE2_MARK_EX, mark_ex)
-                                    SLOT(NVTX_MODULE_CORE2, NVTX_CORE2_START_EX, start_ex)
-                                        SLOT(NVTX_MODULE_CORE2, NVTX_CORE2_END, end)
-                                            SLOT(NVTX_MODULE_CORE2, NVTX_CORE2_PUSH_EX, push_ex)
-                                                SLOT(NVTX_MODULE_CORE2, NVTX_CORE2_POP, pop)
-                                                    SLOT(NVTX_MODULE_CORE2, NVTX_CORE2_REGISTER_A, register_a)
-                                                        SLOT(NVTX_MODULE_CORE2, NVTX_CORE2_REGISTER_W, register_w)
-                                                            SLOT(NVTX_MODULE_CORE2, NVTX_CORE2_CREATE_A, create_a)
-                                                                SLOT(NVTX_MODULE_CORE2, NVTX_CORE2_CREATE_W, create_w)};
+    SLOT(NVTX_MODULE_CORE, NVTX_CORE_MARK_EX, default_mark_ex),
+    SLOT(NVTX_MODULE_CORE, NVTX_CORE_MARK_A, default_mark_a),
+    SLOT(NVTX_MODULE_CORE, NVTX_CORE_MARK_W, default_mark_w),
+    SLOT(NVTX_MODULE_CORE, NVTX_CORE_START_EX, default_start_ex),
+    SLOT(NVTX_MODULE_CORE, NVTX_CORE_START_A, default_start_a),
+    SLOT(NVTX_MODULE_CORE, NVTX_CORE_START_W, default_start_w),
+    SLOT(NVTX_MODULE_CORE, NVTX_CORE_END, default_end),
+    SLOT(NVTX_MODULE_CORE, NVTX_CORE_PUSH_EX, default_push_ex),
+    SLOT(NVTX_MODULE_CORE, NVTX_CORE_PUSH_A, default_push_a),
+    SLOT(NVTX_MODULE_CORE, NVTX_CORE_PUSH_W, default_push_w),
+    SLOT(NVTX_MODULE_CORE, NVTX_CORE_POP, default_pop),
+    SLOT(NVTX_MODULE_CORE2, NVTX_CORE2_MARK_EX, mark_ex),
+    SLOT(NVTX_MODULE_CORE2, NVTX_CORE2_START_EX, start_ex),
+    SLOT(NVTX_MODULE_CORE2, NVTX_CORE2_END, end),
+    SLOT(NVTX_MODULE_CORE2, NVTX_CORE2_PUSH_EX, push_ex),
+    SLOT(NVTX_MODULE_CORE2, NVTX_CORE2_POP, pop),
+    SLOT(NVTX_MODULE_CORE2, NVTX_CORE2_REGISTER_A, register_a),
+    SLOT(NVTX_MODULE_CORE2, NVTX_CORE2_REGISTER_W, register_w),
+    SLOT(NVTX_MODULE_CORE2, NVTX_CORE2_CREATE_A, create_a),
+    SLOT(NVTX_MODULE_CORE2, NVTX_CORE2_CREATE_W, create_w),
+};
 
 int InitializeInjectionNvtx2(nvtx_export_table *export_table)
 {

@@ -57,22 +57,9 @@ static void record_boxes(struct call *call, const CUDA_MEMCPY3D_BATCH_OP *list, 
     }
 }
 
-/* A function; `record` is what to do after the driver accepted it. */
-#define BATCH(symbol, record, parameters, ...)                                                                         \
-    CUresult symbol parameters                                                                                         \
-    {                                                                                                                  \
-        struct call call;                                                                                              \
-        if (!call_enter(&call, HOOK_##symbol))                                                                         \
-            return PASS(symbol, HOOK_##symbol)(__VA_ARGS__);                                                           \
-        call_begin(&call);                                                                                             \
-        CUresult result = REAL(symbol, HOOK_##symbol)(__VA_ARGS__);                                                    \
-        call_end(&call);                                                                                               \
-        if (result == CUDA_SUCCESS)                                                                                    \
-            record;                                                                                                    \
-        return call_leave(&call, result);                                                                              \
-    }
-#define FLAT  record_flat(&call, dsts, srcs, sizes, count, hStream)
-#define BOXES record_boxes(&call, opList, numOps, hStream)
+#define BATCH(symbol, record, parameters, ...) WRAP_AFTER_SUCCESS(symbol, symbol, record, parameters, __VA_ARGS__)
+#define FLAT                                   record_flat(&call, dsts, srcs, sizes, count, hStream)
+#define BOXES                                  record_boxes(&call, opList, numOps, hStream)
 #define FLAT_V1(symbol)                                                                                                \
     BATCH(symbol, FLAT,                                                                                                \
           (CUdeviceptr * dsts, CUdeviceptr * srcs, size_t * sizes, size_t count, CUmemcpyAttributes * attrs,           \

@@ -5,23 +5,8 @@
 
 /* ---- made ---- */
 
-static CUresult made(struct call *call, CUresult result, const CUgraphExec *exec, CUgraph graph)
-{
-    call_end(call);
-    if (result == CUDA_SUCCESS)
-        graph_made(call, *exec, graph);
-    return call_leave(call, result);
-}
-
 #define INSTANTIATE(symbol, function, parameters, ...)                                                                 \
-    CUresult symbol parameters                                                                                         \
-    {                                                                                                                  \
-        struct call call;                                                                                              \
-        if (!call_enter(&call, HOOK_##symbol))                                                                         \
-            return PASS(function, HOOK_##symbol)(__VA_ARGS__);                                                         \
-        call_begin(&call);                                                                                             \
-        return made(&call, REAL(function, HOOK_##symbol)(__VA_ARGS__), phGraphExec, hGraph);                           \
-    }
+    WRAP_AFTER_SUCCESS(symbol, function, graph_made(&call, *phGraphExec, hGraph), parameters, __VA_ARGS__)
 
 INSTANTIATE(cuGraphInstantiate, cuGraphInstantiate,
             (CUgraphExec * phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize),
@@ -40,19 +25,14 @@ INSTANTIATE(cuGraphInstantiateWithParams_ptsz, cuGraphInstantiateWithParams,
 
 /* ---- nodes with bodies ---- */
 
+static void added(const CUgraphNode *node, const CUgraphNodeParams *params)
+{
+    if (params->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+        graph_conditional_added(*node, params->conditional.phGraph_out, params->conditional.size);
+}
+
 #define ADD(symbol, parameters, ...)                                                                                   \
-    CUresult symbol parameters                                                                                         \
-    {                                                                                                                  \
-        struct call call;                                                                                              \
-        if (!call_enter(&call, HOOK_##symbol))                                                                         \
-            return PASS(symbol, HOOK_##symbol)(__VA_ARGS__);                                                           \
-        call_begin(&call);                                                                                             \
-        CUresult result = REAL(symbol, HOOK_##symbol)(__VA_ARGS__);                                                    \
-        call_end(&call);                                                                                               \
-        if (result == CUDA_SUCCESS && nodeParams->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)                              \
-            graph_conditional_added(*phGraphNode, nodeParams->conditional.phGraph_out, nodeParams->conditional.size);  \
-        return call_leave(&call, result);                                                                              \
-    }
+    WRAP_AFTER_SUCCESS(symbol, symbol, added(phGraphNode, nodeParams), parameters, __VA_ARGS__)
 
 ADD(cuGraphAddNode,
     (CUgraphNode * phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
@@ -66,18 +46,7 @@ ADD(cuGraphAddNode_v2,
 /* ---- changed as a whole ---- */
 
 #define UPDATE(symbol, parameters, ...)                                                                                \
-    CUresult symbol parameters                                                                                         \
-    {                                                                                                                  \
-        struct call call;                                                                                              \
-        if (!call_enter(&call, HOOK_##symbol))                                                                         \
-            return PASS(symbol, HOOK_##symbol)(__VA_ARGS__);                                                           \
-        call_begin(&call);                                                                                             \
-        CUresult result = REAL(symbol, HOOK_##symbol)(__VA_ARGS__);                                                    \
-        call_end(&call);                                                                                               \
-        if (result == CUDA_SUCCESS)                                                                                    \
-            graph_updated(&call, hGraphExec, hGraph);                                                                  \
-        return call_leave(&call, result);                                                                              \
-    }
+    WRAP_AFTER_SUCCESS(symbol, symbol, graph_updated(&call, hGraphExec, hGraph), parameters, __VA_ARGS__)
 
 UPDATE(cuGraphExecUpdate,
        (CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode *hErrorNode_out, CUgraphExecUpdateResult *updateResult_out),
@@ -148,18 +117,7 @@ static void change_enabled(struct graph_node *node, const void *params)
 }
 
 #define CHANGE(symbol, change, node, params, parameters, ...)                                                          \
-    CUresult symbol parameters                                                                                         \
-    {                                                                                                                  \
-        struct call call;                                                                                              \
-        if (!call_enter(&call, HOOK_##symbol))                                                                         \
-            return PASS(symbol, HOOK_##symbol)(__VA_ARGS__);                                                           \
-        call_begin(&call);                                                                                             \
-        CUresult result = REAL(symbol, HOOK_##symbol)(__VA_ARGS__);                                                    \
-        call_end(&call);                                                                                               \
-        if (result == CUDA_SUCCESS)                                                                                    \
-            graph_node_changed(hGraphExec, node, change, params);                                                      \
-        return call_leave(&call, result);                                                                              \
-    }
+    WRAP_AFTER_SUCCESS(symbol, symbol, graph_node_changed(hGraphExec, node, change, params), parameters, __VA_ARGS__)
 
 CHANGE(cuGraphExecKernelNodeSetParams, change_kernel_v1, hNode, nodeParams,
        (CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams), hGraphExec, hNode,
@@ -176,35 +134,21 @@ CHANGE(cuGraphExecMemsetNodeSetParams, change_set, hNode, memsetParams,
 CHANGE(cuGraphNodeSetEnabled, change_enabled, hNode, &isEnabled,
        (CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled), hGraphExec, hNode, isEnabled)
 
-CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph)
+WRAP_AFTER_SUCCESS(cuGraphExecChildGraphNodeSetParams, cuGraphExecChildGraphNodeSetParams,
+                   graph_child_changed(hGraphExec, hNode, childGraph),
+                   (CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph), hGraphExec, hNode, childGraph)
+
+static void changed(CUgraphExec exec, CUgraphNode node, const CUgraphNodeParams *params)
 {
-    struct call call;
-    if (!call_enter(&call, HOOK_cuGraphExecChildGraphNodeSetParams))
-        return PASS(cuGraphExecChildGraphNodeSetParams, HOOK_cuGraphExecChildGraphNodeSetParams)(hGraphExec, hNode,
-                                                                                                 childGraph);
-    call_begin(&call);
-    CUresult result = REAL(cuGraphExecChildGraphNodeSetParams,
-                           HOOK_cuGraphExecChildGraphNodeSetParams)(hGraphExec, hNode, childGraph);
-    call_end(&call);
-    if (result == CUDA_SUCCESS)
-        graph_child_changed(hGraphExec, hNode, childGraph);
-    return call_leave(&call, result);
+    if (params->type == CU_GRAPH_NODE_TYPE_GRAPH)
+        graph_child_changed(exec, node, params->graph.graph);
+    else
+        graph_node_changed(exec, node, change_any, params);
 }
 
-CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams)
-{
-    struct call call;
-    if (!call_enter(&call, HOOK_cuGraphExecNodeSetParams))
-        return PASS(cuGraphExecNodeSetParams, HOOK_cuGraphExecNodeSetParams)(hGraphExec, hNode, nodeParams);
-    call_begin(&call);
-    CUresult result = REAL(cuGraphExecNodeSetParams, HOOK_cuGraphExecNodeSetParams)(hGraphExec, hNode, nodeParams);
-    call_end(&call);
-    if (result == CUDA_SUCCESS && nodeParams->type == CU_GRAPH_NODE_TYPE_GRAPH)
-        graph_child_changed(hGraphExec, hNode, nodeParams->graph.graph);
-    else if (result == CUDA_SUCCESS)
-        graph_node_changed(hGraphExec, hNode, change_any, nodeParams);
-    return call_leave(&call, result);
-}
+WRAP_AFTER_SUCCESS(cuGraphExecNodeSetParams, cuGraphExecNodeSetParams, changed(hGraphExec, hNode, nodeParams),
+                   (CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams), hGraphExec, hNode,
+                   nodeParams)
 
 /* ---- destroyed ---- */
 

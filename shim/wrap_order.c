@@ -12,18 +12,7 @@
 #define STREAM(handle, own_stream) track_stream_id(handle, own_stream)
 
 #define ORDER(symbol, op, stream, parameters, ...)                                                                     \
-    CUresult symbol parameters                                                                                         \
-    {                                                                                                                  \
-        struct call call;                                                                                              \
-        if (!call_enter(&call, HOOK_##symbol))                                                                         \
-            return PASS(symbol, HOOK_##symbol)(__VA_ARGS__);                                                           \
-        call_begin(&call);                                                                                             \
-        CUresult result = REAL(symbol, HOOK_##symbol)(__VA_ARGS__);                                                    \
-        call_end(&call);                                                                                               \
-        if (result == CUDA_SUCCESS)                                                                                    \
-            record_order(&call, op, 0, stream);                                                                        \
-        return call_leave(&call, result);                                                                              \
-    }
+    WRAP_AFTER_SUCCESS(symbol, symbol, record_order(&call, op, 0, stream), parameters, __VA_ARGS__)
 #define ORDER_BOTH(symbol, op, parameters, ...)                                                                        \
     ORDER(symbol, op, STREAM(hStream, false), parameters, __VA_ARGS__)                                                 \
     ORDER(symbol##_ptsz, op, STREAM(hStream, true), parameters, __VA_ARGS__)

@@ -20,41 +20,28 @@
     }
 
 /* Stream memory operations: what they write is not recorded, but that they order work is. */
-#define ORDERS(symbol, op, own_stream, parameters, arguments)                                                          \
-    CUresult symbol parameters                                                                                         \
-    {                                                                                                                  \
-        struct call call;                                                                                              \
-        if (!call_enter(&call, HOOK_##symbol))                                                                         \
-            return PASS(symbol, HOOK_##symbol) arguments;                                                              \
-        call_begin(&call);                                                                                             \
-        CUresult result = REAL(symbol, HOOK_##symbol) arguments;                                                       \
-        call_end(&call);                                                                                               \
-        if (result == CUDA_SUCCESS)                                                                                    \
-            record_order(&call, op, 0, track_stream_id(stream, own_stream));                                           \
-        return call_leave(&call, result);                                                                              \
-    }
-#define IN_ALL_FORMS(symbol, op, parameters, arguments)                                                                \
-    ORDERS(symbol, op, false, parameters, arguments)                                                                   \
-    ORDERS(symbol##_ptsz, op, true, parameters, arguments)                                                             \
-    ORDERS(symbol##_v2, op, false, parameters, arguments)                                                              \
-    ORDERS(symbol##_v2_ptsz, op, true, parameters, arguments)
+#define ORDERS(symbol, op, own_stream, parameters, ...)                                                                \
+    WRAP_AFTER_SUCCESS(symbol, symbol, record_order(&call, op, 0, track_stream_id(stream, own_stream)), parameters,    \
+                       __VA_ARGS__)
+#define IN_ALL_FORMS(symbol, op, parameters, ...)                                                                      \
+    ORDERS(symbol, op, false, parameters, __VA_ARGS__)                                                                 \
+    ORDERS(symbol##_ptsz, op, true, parameters, __VA_ARGS__)                                                           \
+    ORDERS(symbol##_v2, op, false, parameters, __VA_ARGS__)                                                            \
+    ORDERS(symbol##_v2_ptsz, op, true, parameters, __VA_ARGS__)
 /* Of single words also which one, for `ops-debug hang`. */
+static void record_value(const struct call *call, enum cap_order_op order, enum cap_stream_value_op op, uint32_t stream,
+                         uint64_t address, uint64_t value, uint32_t bytes, uint32_t flags)
+{
+    record_order(call, order, 0, stream);
+    record_stream_value(call, op, stream, address, value, bytes, flags);
+}
+
 #define VALUE(symbol, op, own_stream, bits)                                                                            \
-    CUresult symbol(CUstream stream, CUdeviceptr addr, cuuint##bits##_t value, unsigned int flags)                     \
-    {                                                                                                                  \
-        struct call call;                                                                                              \
-        if (!call_enter(&call, HOOK_##symbol))                                                                         \
-            return PASS(symbol, HOOK_##symbol)(stream, addr, value, flags);                                            \
-        call_begin(&call);                                                                                             \
-        CUresult result = REAL(symbol, HOOK_##symbol)(stream, addr, value, flags);                                     \
-        call_end(&call);                                                                                               \
-        if (result == CUDA_SUCCESS) {                                                                                  \
-            uint32_t id = track_stream_id(stream, own_stream);                                                         \
-            record_order(&call, CAP_ORDER_##op##_VALUE, 0, id);                                                        \
-            record_stream_value(&call, CAP_VALUE_##op, id, addr, value, (bits) / 8, flags);                            \
-        }                                                                                                              \
-        return call_leave(&call, result);                                                                              \
-    }
+    WRAP_AFTER_SUCCESS(symbol, symbol,                                                                                 \
+                       record_value(&call, CAP_ORDER_##op##_VALUE, CAP_VALUE_##op,                                     \
+                                    track_stream_id(stream, own_stream), addr, value, (bits) / 8, flags),              \
+                       (CUstream stream, CUdeviceptr addr, cuuint##bits##_t value, unsigned int flags), stream, addr,  \
+                       value, flags)
 #define VALUE_IN_ALL_FORMS(symbol, op, bits)                                                                           \
     VALUE(symbol, op, false, bits)                                                                                     \
     VALUE(symbol##_ptsz, op, true, bits)                                                                               \
@@ -67,8 +54,8 @@ VALUE_IN_ALL_FORMS(cuStreamWriteValue32, WRITE, 32)
 VALUE_IN_ALL_FORMS(cuStreamWriteValue64, WRITE, 64)
 /* It may wait, and it may write. */
 IN_ALL_FORMS(cuStreamBatchMemOp, CAP_ORDER_WAIT_VALUE,
-             (CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags),
-             (stream, count, paramArray, flags))
+             (CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags), stream,
+             count, paramArray, flags)
 
 /* Exports; cuIpcGetMemHandle is in wrap_share.c. */
 UNSEEN(cuMemPoolExportPointer, (CUmemPoolPtrExportData * shareData_out, CUdeviceptr ptr), (shareData_out, ptr))

@@ -5,7 +5,15 @@
 #include <stdint.h>
 
 enum { BENCH_SIDE = 256, BENCH_COUNT = 1 << 20, BENCH_HASHES = 1 << 16 };
-enum bench_loop { BENCH_VECTOR_ADD, BENCH_MATRIX, BENCH_MANDELBROT, BENCH_HASH, BENCH_SUM, BENCH_LOOP_COUNT };
+enum bench_loop {
+    BENCH_VECTOR_ADD,
+    BENCH_MATRIX,
+    BENCH_TENSOR,
+    BENCH_MANDELBROT,
+    BENCH_HASH,
+    BENCH_SUM,
+    BENCH_LOOP_COUNT
+};
 struct bench_data { /* BENCH_COUNT elements each */
     float *a, *b, *c;
     uint32_t *u;

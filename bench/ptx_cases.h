@@ -22,6 +22,7 @@ static const struct bench_case {
      {BENCH_SIDE},
      1},
     {"sgemm tiled", "matrix_tiled", BENCH_MATRIX, {BENCH_SIDE / 16, BENCH_SIDE / 16}, {16, 16}, "abc", {BENCH_SIDE}, 1},
+    {"tensor f16", "matrix_tensor", BENCH_TENSOR, {BENCH_SIDE / 32, BENCH_SIDE / 32}, {32, 1}, "abc", {BENCH_SIDE}, 1},
     {"mandelbrot", "mandelbrot", BENCH_MANDELBROT, {BENCH_SIDE / 64, BENCH_SIDE}, {64, 1}, "u", {BENCH_SIDE, 200}, 2},
     {"hash", "hash", BENCH_HASH, {BENCH_HASHES / 256, 1}, {256, 1}, "u", {100}, 1},
     {"tree_sum", "tree_sum", BENCH_SUM, {BENCH_COUNT / 256, 1}, {256, 1}, "ac", {BENCH_COUNT}, 1},

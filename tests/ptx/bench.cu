@@ -77,3 +77,26 @@ KERNEL matrix_tiled(const float *a, const float *b, float *c, int n)
     }
     c[row * n + column] = sum;
 }
+#include <cuda_fp16.h>
+#include <mma.h>
+// Tensor cores: b is column-major. A warp makes 32 x 32 of the result.
+KERNEL matrix_tensor(const half *a, const half *b, float *c, int n)
+{
+    using namespace nvcuda::wmma;
+    int row = blockIdx.y * 32, column = blockIdx.x * 32;
+    fragment<accumulator, 16, 16, 16, float> sum[2][2];
+    for (int i = 0; i < 4; i++)
+        fill_fragment(sum[i / 2][i % 2], 0.0f);
+    for (int k = 0; k < n; k += 16) {
+        fragment<matrix_a, 16, 16, 16, half, row_major> fa[2];
+        fragment<matrix_b, 16, 16, 16, half, col_major> fb[2];
+        for (int i = 0; i < 2; i++) {
+            load_matrix_sync(fa[i], a + (row + i * 16) * n + k, n);
+            load_matrix_sync(fb[i], b + (column + i * 16) * n + k, n);
+        }
+        for (int i = 0; i < 4; i++)
+            mma_sync(sum[i / 2][i % 2], fa[i / 2], fb[i % 2], sum[i / 2][i % 2]);
+    }
+    for (int i = 0; i < 4; i++)
+        store_matrix_sync(c + (row + i / 2 * 16) * n + column + i % 2 * 16, sum[i / 2][i % 2], n, mem_row_major);
+}

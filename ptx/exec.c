@@ -9,6 +9,7 @@
 #include "ptx/exec_runtime.h"
 #include "ptx/exec_shadow.h"
 #include "ptx/guard.h"
+#include "ptx/matrix_fast.h"
 
 enum { MAX_WORKERS = 256, MAX_RESIDENT = 4096, GUARD_SLICES = 64, GUARD_TRIES = 3 };
 /* Thread-instructions a block gets at a time. Blocks of a cooperative launch are expected to wait for each other: each
@@ -188,6 +189,7 @@ static enum status choose_variant(struct launch *l)
     const uint64_t variant = l->config->variant;
     l->seed = l->config->seed ? l->config->seed : variant;
     l->matrix_sum = l->config->matrix_sum;
+    l->matrix_fast = l->config->one_by_one ? NULL : matrix_fast_choose();
     if (!variant)
         return STATUS_OK;
     l->flushes_atomics = variant_choice(variant, VARIANT_ATOMICS, 2);

@@ -169,6 +169,7 @@ struct launch {
     uint64_t seed;        /* of the orders of blocks and warps */
     bool flushes_atomics; /* atom.add.f32 on global memory */
     enum ptx_matrix_sum matrix_sum;
+    const struct matrix_fast *matrix_fast; /* matrix_fast.h; NULL: none is wanted, or none fits */
     struct number_table *numbers; /* shadow mode's events */
     struct count_table *counting; /* counts.h; NULL: no profile is asked for */
 };

@@ -5,36 +5,11 @@
  * rounded once, to nearest even, to the type of d: PTX leaves order and precision open, and this is what every device's
  * result approximates; launches may choose another sum (enum ptx_matrix_sum). f64: one fma after the other, in the
  * order of k. Integers: exact, then cut to 32 bits or saturated. */
-#include <limits.h>
 #include <string.h>
 #include "ptx/exec_check.h"
 #include "ptx/exec_matrix.h"
-#include "ptx/exec_rounding.h"
-#include "ptx/matrix.h"
-
-/* `shadow` is kept in checked mode, `number` and `pair` in shadow mode. */
-struct tile {
-    uint64_t bits[TILE_ELEMENTS];
-    struct shadow shadow[TILE_ELEMENTS];
-    struct ptx_shadow_value number[TILE_ELEMENTS];
-    struct number_pair pair[TILE_ELEMENTS];
-};
-
-struct warp {
-    struct worker *worker;
-    struct block *block;
-    struct thread *const *lanes;
-    struct thread *first; /* some lane that is there */
-    const struct insn *in;
-    const struct matrix *matrix;
-    const uint32_t *extra;
-    bool checked, shadow, whole;
-};
-
-static union slot *slot_at(const struct thread *t, uint32_t slot)
-{
-    return &t->stack[t->base + slot];
-}
+#include "ptx/exec_tile.h"
+#include "ptx/matrix_fast.h"
 
 /* Cells that no lane fills are zero. */
 static void tile_clear(const struct warp *w, struct tile *t, unsigned count)
@@ -58,11 +33,6 @@ static uint32_t bytes_of(const struct fragment *f, unsigned s)
 {
     unsigned first = s * f->bits / 8, bytes = f->bits < 8 ? 1 : f->bits / 8;
     return ((1u << bytes) - 1) << first;
-}
-
-static unsigned elements(const struct fragment *f)
-{
-    return (unsigned)f->rows * f->columns * f->batches;
 }
 
 static void gather(const struct warp *w, const struct fragment *f, const uint32_t *slots, struct tile *out)
@@ -265,241 +235,7 @@ static bool move_memory(const struct warp *w, const struct fragment *f, struct t
     return true;
 }
 
-/* ---- products ---- */
-
-static double decode(enum matrix_type type, uint64_t bits)
-{
-    switch (type) {
-    case MATRIX_F16:
-        return (double)half_to_float((uint16_t)bits);
-    case MATRIX_BF16:
-        return (double)bfloat_to_float((uint16_t)bits);
-    case MATRIX_TF32: { /* the lower 13 bits of the mantissa are not looked at */
-        float x = float32((uint32_t)bits);
-        return x != x ? (double)x : (double)float32((uint32_t)bits & ~UINT32_C(0x1fff));
-    }
-    case MATRIX_F64:
-        return float64(bits);
-    case MATRIX_E4M3:
-        return mini_to_double((uint8_t)bits, MINI_E4M3);
-    case MATRIX_E5M2:
-        return mini_to_double((uint8_t)bits, MINI_E5M2);
-    default:
-        return (double)float32((uint32_t)bits);
-    }
-}
-
-static int32_t decode_integer(enum matrix_type type, uint64_t bits)
-{
-    switch (type) {
-    case MATRIX_S8:
-        return (int8_t)bits;
-    case MATRIX_S4:
-        return (int32_t)(bits ^ 8) - 8;
-    default:
-        return (int32_t)(uint32_t)bits;
-    }
-}
-
-/* sum + error is the exact sum, but for what the error's own additions lose. */
-struct sum {
-    double sum, error;
-};
-
-static void add(struct sum *s, double x)
-{
-    double t = s->sum + x, part = t - s->sum;
-    s->error += (s->sum - (t - part)) + (x - part);
-    s->sum = t;
-}
-
-static uint64_t encode(enum matrix_type type, struct sum s)
-{
-    double x = isfinite(s.sum) && s.error != 0 ? sum_to_odd(s.sum, s.error) : s.sum;
-    if (type == MATRIX_F16)
-        return narrow_half(x, 0);
-    return bits32(canonical32((float)x));
-}
-
-struct product {
-    const struct tile *a, *b, *c;
-    struct tile *d;
-    unsigned m, n, k, batch; /* batch: which of several */
-};
-
-static unsigned cell_a(const struct product *p, unsigned i, unsigned k)
-{
-    return (p->batch * p->m + i) * p->k + k;
-}
-
-static unsigned cell_b(const struct product *p, unsigned k, unsigned j)
-{
-    return (p->batch * p->k + k) * p->n + j;
-}
-
-static unsigned cell_c(const struct product *p, unsigned i, unsigned j)
-{
-    return (p->batch * p->m + i) * p->n + j;
-}
-
-enum { MAX_SIDE = 32, MAX_FLOATS = 512 }; /* floats of one a or b */
-
-/* Devices add a few products at a time, cut off below the largest of them: what that may make of an element whose
- * largest product or partial sum is `largest`. */
-static double cut_off(const struct product *p, double largest)
-{
-    const uint32_t steps = p->k / 4 + 1;
-    return steps * 0x1p-22 * largest;
-}
-
-/* Rounding by chance: the element's sum in the order of k, as multiply_floats() makes it. `a` is a row, `b` a column
- * with steps of n. */
-static uint64_t multiply_by_chance(const struct warp *w, const struct product *p, const double *a, const double *b,
-                                   uint64_t c)
-{
-    const struct matrix *x = w->matrix;
-    struct sum s = {decode(x->c.type, c), 0};
-    double largest = fabs(s.sum);
-    for (unsigned k = 0; k < p->k; k++) {
-        double f = a[k], g = b[k * p->n];
-        if (x->d.type == MATRIX_F64) {
-            struct dd exact = dd_fma(dd_of(f), dd_of(g), dd_of(s.sum));
-            s.sum = float64(rounding_double(w->first, bits64(__builtin_fma(f, g, s.sum)), exact, 0));
-            continue;
-        }
-        add(&s, f * g);
-        largest = fmax(largest, fmax(fabs(f * g), fabs(s.sum)));
-    }
-    if (x->d.type == MATRIX_F64)
-        return bits64(s.sum);
-    /* A device that cuts off errs to one side in all its products: half of the noise has one direction for the launch.
-     */
-    double noise = largest < INFINITY ? cut_off(p, largest) / 2 : 0, exact = s.sum + s.error;
-    exact += copysign(noise, w->worker->launch->config->rounding_seed & 1 ? -s.sum : s.sum);
-    if (x->d.type == MATRIX_F16)
-        return rounding_half(w->first, (uint16_t)encode(x->d.type, s), false, exact, noise);
-    return rounding_single(w->first, (uint32_t)encode(x->d.type, s), exact, noise);
-}
-
-/* ---- other sums (enum ptx_matrix_sum); `a` is a row, `b` a column with steps of n ---- */
-
-static double sequential(const struct product *p, const double *a, const double *b, double sum)
-{
-    for (unsigned k = 0; k < p->k; k++) /* products of what is multiplied here are exact in double */
-        sum = (double)narrow_sum32(a[k] * b[k * p->n], sum, ROUND_RN);
-    return sum;
-}
-
-/* So many products and the sum so far, cut off below the 25th bit of the largest; the result is cut to 24 bits. */
-static double cut_sum(const double *terms, unsigned count)
-{
-    int top = INT_MIN;
-    double sum = 0, plain = 0;
-    for (unsigned i = 0; i < count; i++) {
-        plain += terms[i];
-        if (terms[i] != 0 && isfinite(terms[i]) && ilogb(terms[i]) > top)
-            top = ilogb(terms[i]);
-    }
-    if (!isfinite(plain) || top == INT_MIN)
-        return plain;
-    for (unsigned i = 0; i < count; i++)
-        sum += trunc(ldexp(terms[i], 24 - top)); /* integers below 2^25: exact */
-    return (double)narrow_rounded32(ldexp(sum, top - 24), ROUND_RZ);
-}
-
-static double by_chunks(const struct product *p, const double *a, const double *b, double sum, unsigned size)
-{
-    double terms[17];
-    for (unsigned k = 0; k < p->k; k += size) {
-        unsigned count = 0;
-        terms[count++] = sum;
-        for (unsigned i = k; i < k + size && i < p->k; i++)
-            terms[count++] = a[i] * b[i * p->n];
-        sum = cut_sum(terms, count);
-    }
-    return sum;
-}
-
-static uint64_t multiply_otherwise(const struct warp *w, const struct product *p, const double *a, const double *b,
-                                   uint64_t c)
-{
-    const struct matrix *x = w->matrix;
-    enum ptx_matrix_sum how = w->worker->launch->matrix_sum;
-    double sum = decode(x->c.type, c);
-    if (x->d.type == MATRIX_F64) {
-        for (unsigned k = p->k; k-- > 0;)
-            sum = __builtin_fma(a[k], b[k * p->n], sum);
-        return bits64(sum);
-    }
-    sum = how == PTX_MATRIX_SEQUENTIAL ? sequential(p, a, b, sum)
-                                       : by_chunks(p, a, b, sum, 4u << (how - PTX_MATRIX_BY_4));
-    return encode(x->d.type, (struct sum){sum, 0});
-}
-
-static void multiply_floats(const struct warp *w, const struct product *p)
-{
-    const struct matrix *x = w->matrix;
-    const bool by_chance = w->worker->launch->rounding;
-    double a[MAX_FLOATS] = {0}, b[MAX_FLOATS] = {0};
-    for (unsigned i = 0; i < p->m * p->k; i++)
-        a[i] = decode(x->a.type, p->a->bits[p->batch * p->m * p->k + i]);
-    for (unsigned i = 0; i < p->k * p->n; i++)
-        b[i] = decode(x->b.type, p->b->bits[p->batch * p->k * p->n + i]);
-    for (unsigned i = 0; i < p->m; i++)
-        for (unsigned j = 0; j < p->n; j++) {
-            unsigned at = cell_c(p, i, j);
-            if (by_chance) {
-                p->d->bits[at] = multiply_by_chance(w, p, a + i * p->k, b + j, p->c->bits[at]);
-                continue;
-            }
-            if (w->worker->launch->matrix_sum != PTX_MATRIX_EXACT) {
-                p->d->bits[at] = multiply_otherwise(w, p, a + i * p->k, b + j, p->c->bits[at]);
-                continue;
-            }
-            struct sum s = {decode(x->c.type, p->c->bits[at]), 0};
-            if (x->d.type == MATRIX_F64) {
-                for (unsigned k = 0; k < p->k; k++)
-                    s.sum = __builtin_fma(a[i * p->k + k], b[k * p->n + j], s.sum);
-                p->d->bits[at] = bits64(s.sum);
-                continue;
-            }
-            for (unsigned k = 0; k < p->k; k++)
-                add(&s, a[i * p->k + k] * b[k * p->n + j]);
-            p->d->bits[at] = encode(x->d.type, s);
-        }
-}
-
-static void multiply_integers(const struct matrix *x, const struct product *p)
-{
-    int32_t a[TILE_ELEMENTS] = {0}, b[TILE_ELEMENTS] = {0};
-    for (unsigned i = 0; i < p->m * p->k; i++)
-        a[i] = decode_integer(x->a.type, p->a->bits[i]);
-    for (unsigned i = 0; i < p->k * p->n; i++)
-        b[i] = decode_integer(x->b.type, p->b->bits[i]);
-    for (unsigned i = 0; i < p->m; i++)
-        for (unsigned j = 0; j < p->n; j++) {
-            int64_t s = (int32_t)(uint32_t)p->c->bits[cell_c(p, i, j)];
-            for (unsigned k = 0; k < p->k; k++)
-                s += a[i * p->k + k] * b[k * p->n + j];
-            if (x->satfinite)
-                s = s > INT32_MAX ? INT32_MAX : s < INT32_MIN ? INT32_MIN : s;
-            p->d->bits[cell_c(p, i, j)] = (uint32_t)s;
-        }
-}
-
-/* b1: how many ones the words of a row and a column have together. */
-static void multiply_bits(const struct matrix *x, const struct product *p)
-{
-    for (unsigned i = 0; i < p->m; i++)
-        for (unsigned j = 0; j < p->n; j++) {
-            uint32_t s = (uint32_t)p->c->bits[cell_c(p, i, j)];
-            for (unsigned k = 0; k < p->k; k++) {
-                uint64_t a = p->a->bits[cell_a(p, i, k)], b = p->b->bits[cell_b(p, k, j)];
-                s += (uint32_t)__builtin_popcountll(x->bits == MATRIX_BITS_XOR ? a ^ b : a & b);
-            }
-            p->d->bits[cell_c(p, i, j)] = s;
-        }
-}
+/* ---- products: what is known of them beside their values (exec_product.c) ---- */
 
 /* An element is undefined when something it is made of is. Nothing is reported yet: rows behind the end of a matrix are
  * often multiplied and then thrown away. */
@@ -602,6 +338,8 @@ static void multiply_number(const struct warp *w, const struct product *p, const
     p->d->pair[cell].low.wide = wide.low;
 }
 
+enum { MAX_SIDE = 32 };
+
 static void multiply_numbers(const struct warp *w, const struct product *p)
 {
     const struct matrix *x = w->matrix;
@@ -631,22 +369,74 @@ static void mark_integers(const struct matrix *x, const struct product *p)
 
 /* ---- instructions ---- */
 
+/* Registers of a fragment as matrix_fast.h wants them. */
+struct registers {
+    _Alignas(64) uint8_t bytes[MATRIX_BYTES];
+    uint8_t *chunks[MATRIX_CHUNKS];
+};
+
+static void registers_start(struct registers *r)
+{
+    for (unsigned i = 0; i < MATRIX_CHUNKS; i++)
+        r->chunks[i] = r->bytes + i * MATRIX_CHUNK;
+}
+
+/* False: some hold undefined bytes. */
+static bool gather_registers(const struct warp *w, const struct fragment *f, const uint32_t *slots,
+                             struct registers *to)
+{
+    const unsigned bytes = f->bits == 64 ? 8 : 4;
+    uint8_t *out = to->bytes;
+    uint32_t undef = 0;
+    registers_start(to);
+    for (unsigned r = 0; r < f->registers; r++)
+        for (unsigned lane = 0; lane < WARP; lane++, out += bytes) {
+            const struct thread *t = w->lanes[lane];
+            memcpy(out, slot_at(t, slots[r]), bytes);
+            if (w->checked)
+                undef |= t->shadow[t->base + slots[r]].undef;
+        }
+    return !undef;
+}
+
+/* The values at once, where nothing else is to be known of them. False: nothing was done. */
+static bool multiply_at_once(const struct warp *w)
+{
+    const struct matrix *x = w->matrix;
+    const struct matrix_fast *fast = matrix_fast_for(w->worker->launch, x);
+    struct registers a, b, c, d;
+    const uint32_t *slots = w->extra + w->in->d;
+    if (!fast || !w->whole || w->shadow || !gather_registers(w, &x->a, slots, &a) ||
+        !gather_registers(w, &x->b, slots + x->a.registers, &b) ||
+        !gather_registers(w, &x->c, slots + x->a.registers + x->b.registers, &c))
+        return false;
+    registers_start(&d);
+    fast->multiply(x, (const uint8_t *const *)a.chunks, (const uint8_t *const *)b.chunks,
+                   (const uint8_t *const *)c.chunks, d.chunks);
+    const unsigned bytes = x->d.bits == 64 ? 8 : 4;
+    const uint8_t *from = d.bytes;
+    for (unsigned i = 0; i < x->d.registers; i++)
+        for (unsigned lane = 0; lane < WARP; lane++, from += bytes) {
+            uint64_t value = 0;
+            memcpy(&value, from, bytes);
+            thread_set(w->lanes[lane], w->extra[i], value);
+        }
+    return true;
+}
+
 static void multiply(const struct warp *w)
 {
     const struct matrix *x = w->matrix;
     struct tile a, b, c, d;
     const uint32_t *slots = w->extra + w->in->d;
+    if (multiply_at_once(w))
+        return;
     gather(w, &x->a, slots, &a);
     gather(w, &x->b, slots + x->a.registers, &b);
     gather(w, &x->c, slots + x->a.registers + x->b.registers, &c);
     struct product p = {&a, &b, &c, &d, x->d.rows, x->d.columns, x->a.columns, 0};
     for (; p.batch < x->d.batches; p.batch++) {
-        if (x->bits)
-            multiply_bits(x, &p);
-        else if (x->d.type == MATRIX_S32)
-            multiply_integers(x, &p);
-        else
-            multiply_floats(w, &p);
+        product_values(w, &p);
         if (w->checked)
             multiply_undefined(x, &p);
         if (w->shadow && x->d.type != MATRIX_S32)

@@ -7,6 +7,7 @@
  *     lanes_warp.c      a warp: its groups of lanes, where they part and meet, what is done in threads instead
  *     lanes_block.c     the warps of a block, and what their registers start as
  *     lanes_convoy.c    a block's first instructions, for all its warps at once
+ *     lanes_matrix.c    matrix instructions
  *     lanes_guard.c, lanes_count.c, lanes_shadow*    what is put before the plain handlers to check, count, shadow
  *
  * A lane register is a number, or one per lane. While every lane holds the same number (UNIFORM), or numbers that grow
@@ -209,6 +210,10 @@ bool lanes_ready(const struct lanes *L);
 void lanes_count(struct lanes *L, uint64_t *total, uint64_t *longest);
 /* Writes all it knows into its threads' frames; they go on from there. */
 void lanes_to_threads(struct lanes *L);
+
+/* ---- lanes_matrix.c ---- */
+/* Does a matrix instruction for a whole warp. False: nothing was done. */
+bool lane_matrix(struct lanes *L, const struct insn *in);
 
 /* ---- for handlers; those that return an instruction are handlers, or the end of one ---- */
 void lane_expand(struct lanes *L, uint32_t unit); /* writes the vector of a UNIFORM or AFFINE register */

@@ -25,11 +25,30 @@ void lanes_only_avx2(bool only)
     atomic_store(&only_avx2, only);
 }
 
+bool lanes_take_avx2(void)
+{
+#ifdef LANES_HERE
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+#else
+    return false;
+#endif
+}
+
+bool lanes_take_avx512(void)
+{
+#ifdef LANES_V4
+    return lanes_take_avx2() && !atomic_load(&only_avx2) && __builtin_cpu_supports("avx512f") &&
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq");
+#else
+    return false;
+#endif
+}
+
 bool lanes_launch(struct launch *l)
 {
 #ifdef LANES_HERE
-    if (l->checked || l->rounding || l->seed || l->config->variant || l->config->one_by_one ||
-        !(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2")))
+    if (l->checked || l->rounding || l->seed || l->config->variant || l->config->one_by_one || !lanes_take_avx2())
         return false;
     const struct lane_code *lc = lane_code_get(l->module, (struct code *)(uintptr_t)l->entry);
     if (!lc || lc->refused)
@@ -37,8 +56,7 @@ bool lanes_launch(struct launch *l)
     lane_handler *const *const *handlers = lane_handlers_v3;
     bool avx512 = false;
 #ifdef LANES_V4
-    if (!atomic_load(&only_avx2) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq")) {
+    if (lanes_take_avx512()) {
         handlers = lane_handlers_v4;
         avx512 = true;
     }

@@ -7,5 +7,8 @@
 
 /* From now on launches of this process take the handlers for AVX2, also where the processor has AVX-512. */
 void lanes_only_avx2(bool only);
+/* What the processor can, and was not switched off. */
+bool lanes_take_avx2(void);
+bool lanes_take_avx512(void);
 
 #endif

@@ -8,6 +8,7 @@
 #include <string.h>
 #include "ptx/lanes.h"
 #include "ptx/lower.h"
+#include "ptx/matrix.h"
 #include "ptx/texture.h"
 
 /* ---- what the rows say of their types ---- */
@@ -123,6 +124,10 @@ static enum lane_class written_class(const struct decode *x, const struct insn *
         return (in->mod >> 2 & 3) == 2 ? CLASS_WORD : CLASS_BIT;
     case OP_ACTIVEMASK:
         return CLASS_WORD;
+    case OP_MATRIX: { /* behind the registers, a slot to work in */
+        const struct fragment *d = &x->module->matrices[in->mod].d;
+        return i < d->registers && d->bits < 64 ? CLASS_WORD : CLASS_WIDE;
+    }
     case OP_TEXTURE: {
         const struct texture_op *form = &x->module->texture_ops[in->mod];
         if (form->kind != TEXTURE_FETCH && form->kind != TEXTURE_GATHER)

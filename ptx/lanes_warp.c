@@ -10,6 +10,7 @@
 #include <string.h>
 #include "ptx/counts.h"
 #include "ptx/guard.h"
+#include "ptx/lanes_copy.h"
 #include "ptx/lanes_shadow.h"
 
 #if defined(LANES_HERE) && !defined(__clang__)
@@ -326,6 +327,8 @@ const struct insn *lane_step(struct lanes *L, const struct insn *in)
 {
     struct operands o;
     uint32_t pc = pc_of(L, in);
+    if (L->code->insns[pc].op == OP_CP_ASYNC && lane_copy(L, &L->code->insns[pc]))
+        return in + 1;
     (void)insn_operands(L->worker->launch->module, L->code, &L->code->insns[pc], &o);
     account(L, pc);
     L->strong++;
@@ -405,6 +408,8 @@ const struct insn *lane_meet(struct lanes *L, const struct insn *in)
         return lane_leave(L, pc, LANES_THREADS);
     if (!lane_together(L, in, members))
         return NULL;
+    if (original->op == OP_MATRIX && lane_matrix(L, original))
+        return met_here(L, in);
     struct operands o;
     (void)insn_operands(L->worker->launch->module, L->code, original, &o);
     account(L, pc);

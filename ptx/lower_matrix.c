@@ -5,7 +5,7 @@
  * memory order, repeated where there are more registers than elements. */
 #include <string.h>
 #include "ptx/lower.h"
-#include "ptx/matrix.h"
+#include "ptx/matrix_fast.h"
 
 static const struct {
     const char *word;
@@ -274,6 +274,13 @@ static unsigned description(struct lower *l, const struct matrix *m)
     struct matrix *fresh = reader_push(l->reader, (void **)&module->matrices, &module->matrix_count,
                                        &module->matrix_capacity, sizeof *fresh);
     *fresh = *m;
+    struct fragment *fragments[] = {&fresh->d, &fresh->a, &fresh->b, &fresh->c};
+    for (uint32_t i = 0; i < 4; i++)
+        if (fragments[i]->registers) {
+            struct matrix_order *order = reader_alloc(l->reader, 1, sizeof *order);
+            matrix_order(fresh, fragments[i], order);
+            fragments[i]->order = order;
+        }
     return module->matrix_count - 1;
 }
 

@@ -41,6 +41,7 @@ struct fragment {
     uint16_t rows, columns, batches;       /* Volta's m8n8k4 does four products at once */
     /* Element of the matrix (batch, row, column, the last fastest) by lane, register, place in the register. */
     uint16_t *place;
+    const struct matrix_order *order; /* matrix_fast.h: the same for whole warps */
 };
 
 struct matrix {

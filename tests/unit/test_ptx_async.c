@@ -336,9 +336,88 @@ static void test_copies_and_pipelines(void **state)
     }
 }
 
+/* Each lane copies what a table says, some of them in a branch; in lock-step as one thread at a time. */
+static void test_copies_of_each_lane(void **state)
+{
+    enum { LANES = 32, BYTES = 1024, ROUNDS = 120 };
+    static _Alignas(64) uint8_t from[BYTES], out[2][BYTES];
+    static uint8_t read_map[2][BYTES / 8];
+    static struct row {
+        uint32_t to, given;
+        uint64_t from;
+    } rows[LANES];
+    uint64_t random = 4;
+    unsigned faults = 0, sound = 0;
+    for (unsigned i = 0; i < BYTES; i++)
+        from[i] = (uint8_t)(i * 37 + 1);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        char text[2048];
+        const unsigned bytes = 4u << round % 3;
+        snprintf(text, sizeof text,
+                 ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 rows, .param .u64 from, "
+                 ".param .u64 out) {\n.shared .align 16 .b8 s[%d];\n.reg .b64 %%x<8>; .reg .b32 %%r<8>; .reg .pred "
+                 "%%p;\nmov.u32 %%r0, %%tid.x; ld.param.u64 %%x0, [rows]; mad.wide.u32 %%x0, %%r0, 16, %%x0;\n"
+                 "ld.global.v2.u32 {%%r1,%%r2}, [%%x0]; ld.global.u64 %%x1, [%%x0+8]; ld.param.u64 %%x2, [from]; "
+                 "add.s64 %%x1, %%x1, %%x2;\nmov.u32 %%r3, s; add.u32 %%r1, %%r1, %%r3; shl.b32 %%r4, %%r0, 5; add.u32 "
+                 "%%r4, %%r4, %%r3; mov.u32 %%r5, 0; mov.u32 %%r6, 8;\nZ: st.shared.u32 [%%r4], 287454020; add.u32 "
+                 "%%r4, %%r4, 4; sub.u32 %%r6, %%r6, 1; setp.ne.u32 %%p, %%r6, 0; @%%p bra Z;\nbar.sync 0; "
+                 "setp.lt.u32 %%p, %%r0, %u; @!%%p bra L;\ncp.async.ca.shared.global [%%r1], [%%x1], %u, %%r2;\n"
+                 "L: cp.async.wait_all; bar.sync 0;\nld.param.u64 %%x3, [out]; mad.wide.u32 %%x3, %%r0, 32, %%x3; "
+                 "shl.b32 %%r4, %%r0, 5; add.u32 %%r4, %%r4, %%r3; mov.u32 %%r6, 8;\nM: ld.shared.u32 %%r5, [%%r4]; "
+                 "st.global.u32 [%%x3], %%r5; add.u32 %%r4, %%r4, 4; add.s64 %%x3, %%x3, 4; sub.u32 %%r6, %%r6, 1; "
+                 "setp.ne.u32 %%p, %%r6, 0; @%%p bra M;\nret;\n}\n",
+                 BYTES, round % 4 ? LANES : 19, bytes);
+        for (unsigned lane = 0; lane < LANES; lane++) {
+            uint64_t r = kit_random(&random);
+            rows[lane] = (struct row){(uint32_t)(lane * 32 + r % 2 * 16), r >> 8 & 3 ? bytes : r >> 16 & 31,
+                                      (r >> 32) % (BYTES / 16) * 16};
+            if (round % 5 == 0 && (r >> 40) % 4 == 0)
+                rows[lane].given = 0;
+        }
+        if (round % 5 == 1)
+            rows[kit_random(&random) % 19].from = kit_random(&random) % 3 ? BYTES : 2;
+        if (round % 5 == 2)
+            rows[kit_random(&random) % 19].to = kit_random(&random) % 3 ? BYTES : 2;
+        struct kit k;
+        kit_load(&k, text);
+        kit_buffer(&k, 0, rows, sizeof rows);
+        kit_buffer(&k, 1, from, sizeof from);
+        kit_buffer(&k, 2, out[0], BYTES);
+        struct ptx_counts counts[2];
+        enum status status[2];
+        enum ptx_fault_kind kinds[2] = {0};
+        uint32_t lanes[2] = {0};
+        for (int one = 0; one < 2; one++) {
+            memset(out[one], 0, BYTES);
+            memset(read_map[one], 0, sizeof read_map[one]);
+            k.ranges[1].read = round % 2 ? read_map[one] : NULL;
+            k.ranges[2].host = out[one];
+            k.launch.one_by_one = one;
+            status[one] = kit_run(&k, "k", 1, LANES);
+            counts[one] = k.result.counts;
+            if (k.result.fault_count) {
+                kinds[one] = k.result.faults[0].kind;
+                lanes[one] = k.result.faults[0].access.thread[0];
+            }
+        }
+        assert_int_equal(status[0], status[1]);
+        assert_int_equal(kinds[0], kinds[1]);
+        assert_int_equal(lanes[0], lanes[1]);
+        if (status[0] == STATUS_OK) {
+            assert_memory_equal(out[0], out[1], BYTES);
+            assert_memory_equal(read_map[0], read_map[1], sizeof read_map[0]);
+            assert_memory_equal(&counts[0], &counts[1], sizeof counts[0]);
+        }
+        *(status[0] == STATUS_OK ? &sound : &faults) += 1;
+        kit_free(&k);
+    }
+    assert_true(sound > 40 && faults > 20);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_copies_of_each_lane),
         cmocka_unit_test(test_operations_follow_the_model),
         cmocka_unit_test(test_waiting_lets_others_run),
         cmocka_unit_test(test_bulk_copies),

@@ -34,8 +34,23 @@ static double own_share(const struct capture *c)
     return wall ? (double)capture_ticks_ns(c, h->own_tsc) / (double)wall : 0;
 }
 
+static void print_dropped(FILE *out, const struct capture *c)
+{
+    const struct cap_header *h = &c->header;
+    char line[200], bytes[24];
+    if (!h->dropped_segments)
+        return;
+    snprintf(line, sizeof line,
+             "dropped to stay within --max-capture: %" PRIu64
+             " launches, and what came with them (%s); launch 1 is the "
+             "oldest that is left",
+             h->dropped_launches + c->left_out_launches, text_bytes(h->dropped_segment_bytes, bytes));
+    text_fold(out, "          ", 10, line);
+}
+
 void budget_print(FILE *out, const struct capture *c)
 {
+    print_dropped(out, c);
     const struct cap_budget *first = part_of(c, 0);
     if (!first)
         return;
@@ -60,6 +75,7 @@ void budget_print(FILE *out, const struct capture *c)
 
 void budget_json(cJSON *to, const struct capture *c)
 {
+    cJSON_AddNumberToObject(to, "dropped_launches", (double)(c->header.dropped_launches + c->left_out_launches));
     const struct cap_budget *first = part_of(c, 0);
     if (!first) {
         cJSON_AddNullToObject(to, "budget");

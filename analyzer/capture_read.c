@@ -300,7 +300,11 @@ static void drop_dangling(struct capture *c)
                 c->records[kept++] = record;
                 continue;
             }
-            reject_text(c, record, why);
+            if (c->header.dropped_before ||
+                c->header.dropped_snapshots_before) /* what it refers to may have been dropped */
+                c->left_out++;
+            else
+                reject_text(c, record, why);
             uint32_t id = capture_check_defines(record);
             if (id) {
                 map_remove(&c->defined, definition_key(record->type, id));
@@ -311,9 +315,70 @@ static void drop_dangling(struct capture *c)
     }
 }
 
+/* A segment that took the place of others counts instead of them, whether they are still there or not. */
+static void leave_out_replaced(struct capture *c)
+{
+    for (size_t i = 0; i < c->segment_count; i++) {
+        const struct cap_segment *by = (const void *)c->segments[i].data;
+        if (c->segments[i].bytes < sizeof *by || by->magic != CAP_SEGMENT_MAGIC)
+            continue;
+        for (size_t k = 0; k < c->segment_count; k++) {
+            const struct cap_segment *old = (const void *)c->segments[k].data;
+            if (k != i && c->segments[k].bytes >= sizeof *old && old->number < by->number &&
+                (old->number + UINT64_C(1) == by->replaces[0] || old->number + UINT64_C(1) == by->replaces[1]))
+                c->segments[k].bytes = 0;
+        }
+    }
+}
+
+/* The program's work, as opposed to what defines or tells something. */
+static bool is_work(const struct cap_head *record)
+{
+    switch (record->type) {
+    case CAP_COPY:
+    case CAP_SET:
+    case CAP_LAUNCH:
+    case CAP_SYNC:
+    case CAP_EVENT_OP:
+    case CAP_ORDER:
+    case CAP_TIMES:
+    case CAP_HEALTH:
+    case CAP_GRAPH_LAUNCH:
+    case CAP_RANGE:
+    case CAP_OPERATOR:
+    case CAP_DETAIL:
+    case CAP_MARK:
+    case CAP_VALUE:
+    case CAP_STREAM_VALUE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Threads drop their records in steps of their own: before the newest of these, the rest would show a history with
+ * holes. Everything from there on is complete. */
+static void cut(struct capture *c)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < c->record_count; i++) {
+        const struct cap_head *r = c->records[i];
+        const struct cap_snapshot *snapshot = (const void *)r;
+        bool gone = r->type == CAP_SNAPSHOT ? snapshot->launch < c->header.dropped_snapshots_before ||
+                                                  snapshot->launch < c->header.dropped_before
+                                            : is_work(r) && r->seq < c->header.dropped_before;
+        if (!gone)
+            c->records[kept++] = r;
+        c->left_out += gone;
+        c->left_out_launches += gone && (r->type == CAP_LAUNCH || r->type == CAP_GRAPH_LAUNCH);
+    }
+    c->record_count = kept;
+}
+
 static enum status take_records(struct capture *c, struct diag *diag)
 {
     size_t total = 0;
+    leave_out_replaced(c);
     for (size_t i = 0; i < c->segment_count; i++)
         total += count_records(&c->segments[i]);
     c->records = malloc((total + 1) * sizeof(void *));
@@ -322,6 +387,7 @@ static enum status take_records(struct capture *c, struct diag *diag)
     for (size_t i = 0; i < c->segment_count; i++)
         walk_segment(c, &c->segments[i]);
     qsort(c->records, c->record_count, sizeof(void *), by_seq);
+    cut(c);
     if (!index_definitions(c))
         return diag_set(diag, STATUS_NO_MEMORY, c->path, -1, "no memory to index %zu records", c->record_count);
     drop_dangling(c);

@@ -40,6 +40,8 @@ struct capture {
     struct map strings; /* id -> NUL-terminated copy */
     struct capture_rejects rejected;
     size_t process_count; /* captures of other processes inside the folder */
+    uint64_t left_out;    /* records that are there, but incomplete without what a limit of the capture had dropped, */
+    uint64_t left_out_launches; /* and launches among them */
 };
 
 /* Opens the folder `path`. On failure *out is NULL and *diag names file, offset and what was expected. */

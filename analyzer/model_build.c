@@ -334,6 +334,8 @@ static void join_snapshots(struct model *m)
     size_t kept = 0;
     for (size_t i = 0; i < m->snapshot_count; i++) {
         struct model_launch *l = model_launch_by_seq(m, m->snapshots[i]->launch);
+        if (!l && m->snapshots[i]->launch < m->capture->header.dropped_before)
+            continue; /* it was dropped */
         if (!l) {
             capture_reject(m->capture, &m->snapshots[i]->head,
                            "snapshot of launch record %" PRIu64 ", which is not there", m->snapshots[i]->launch);
@@ -402,6 +404,7 @@ enum status model_build(struct capture *c, struct model **out, struct diag *diag
     join_snapshots(m);
     join_errors(m);
     note_unseen_graphs(m);
+    m->uses_graphs = m->uses_graphs || c->header.dropped_before; /* what was dropped wrote memory, too */
     model_times(m);
     *out = m;
     return STATUS_OK;

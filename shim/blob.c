@@ -16,6 +16,7 @@
 #include "common/map.h"
 #include "shim/call.h"
 #include "shim/capture_write.h"
+#include "shim/rotate.h"
 #include "shim/shim.h"
 
 enum { COMPRESSION_LEVEL = 1 }; /* keeps up with a PCIe copy; higher levels gain little on tensors */
@@ -97,8 +98,10 @@ static bool store(struct blob_job *job)
     uint64_t before;
     if (!job->hashed)
         job->hash = hash_bytes(job->data, job->bytes);
-    if (map_get(&stored_already, job->hash.low, &before) && before == job->hash.high)
+    if (map_get(&stored_already, job->hash.low, &before) && before == job->hash.high) {
+        rotate_blob_named(job->hash, 0);
         return true;
+    }
     if (blob_broken())
         return false;
     char text[HASH_TEXT_BYTES], path[PATH_MAX + 128], temporary[PATH_MAX + 160];
@@ -116,7 +119,19 @@ static bool store(struct blob_job *job)
         return false;
     }
     map_put(&stored_already, job->hash.low, job->hash.high);
+    rotate_blob_named(job->hash, bytes);
     return true;
+}
+
+uint64_t blob_delete(struct hash128 hash)
+{
+    char text[HASH_TEXT_BYTES], path[PATH_MAX + 128];
+    struct stat st;
+    hash_text(hash, text);
+    snprintf(path, sizeof path, "%s/blobs/%.2s/%s.zst", capture_directory(), text, text);
+    uint64_t bytes = stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
+    map_remove(&stored_already, hash.low);
+    return unlink(path) == 0 ? bytes : 0;
 }
 
 /* With the lock held: true when there is a job, false when nothing came for a while. Idle time goes into spare
@@ -134,6 +149,7 @@ static bool wait_for_work(void)
             woken = false;
             pthread_mutex_unlock(&lock);
             capture_make_spare();
+            rotate_run(true);
             pthread_mutex_lock(&lock);
         } else if (pthread_cond_timedwait(&work, &lock, &until) && !first && !woken) {
             return false;
@@ -154,6 +170,7 @@ static void *helper(void *unused)
         pthread_mutex_unlock(&lock);
         uint64_t begin = call_tsc();
         job->stored(job, store(job));
+        rotate_run(true);
         CAPTURE_COUNT(helper_tsc, call_tsc() - begin);
         capture_flush_counters();
         pthread_mutex_lock(&lock);

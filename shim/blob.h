@@ -26,7 +26,8 @@ bool blob_put(struct blob_job *job); /* false: no helper thread; `stored` was no
 /* Copies `bytes` and stores the copy; the hash is returned at once. `stored` may be late, the copy is freed by itself.
  */
 struct hash128 blob_put_copy(const void *data, size_t bytes);
-void blob_wake(void); /* lets the helper, if there is one, make a spare segment */
+uint64_t blob_delete(struct hash128 hash); /* on the helper: nothing names it any more; bytes that it took */
+void blob_wake(void);                      /* lets the helper, if there is one, make a spare segment */
 /* Waits until what was put before is stored; false: not until the deadline. */
 bool blob_wait(struct deadline deadline);
 bool blob_wait_copies(struct deadline deadline); /* what blob_put_copy was given: the images of modules */

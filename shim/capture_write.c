@@ -17,8 +17,10 @@
 #include "shim/blob.h"
 #include "shim/budget.h"
 #include "shim/hooks.h"
+#include "shim/options.h"
 #include "shim/progress.h"
 #include "shim/ranges.h"
+#include "shim/rotate.h"
 #include "shim/shim.h"
 #include "shim/thread.h"
 
@@ -31,6 +33,9 @@ enum {
     LATER_SEGMENT_BYTES = 4 << 20,
     CALIBRATE_TICKS = 1 << 20,       /* the clocks are compared again after some 400 us */
     PINNED_SEGMENT_BYTES = 64 << 10, /* a thousand threads */
+    KEPT_SEGMENT_BYTES = 256 << 10,
+    ROTATED_PARTS = 16,    /* a limited capture is dropped in steps of so small a part of it, */
+    ROTATED_MIN = 64 << 10 /* but at least so much */
 };
 
 struct segment {
@@ -120,9 +125,18 @@ static void *map_new_file(const char *path, size_t bytes)
     return map;
 }
 
-static void segment_path(unsigned number, char *out, size_t bytes)
+void capture_segment_path(unsigned number, char *out, size_t bytes)
 {
     snprintf(out, bytes, "%s/segment-%06u.rec", directory, number);
+}
+
+/* What a thread's second and later segments get; the first one is no larger. */
+static size_t later_bytes(void)
+{
+    uint64_t part = (options.max_capture / ROTATED_PARTS) & ~UINT64_C(4095);
+    if (!options.max_capture || part > LATER_SEGMENT_BYTES)
+        return LATER_SEGMENT_BYTES;
+    return part < ROTATED_MIN ? ROTATED_MIN : (size_t)part;
 }
 
 static struct segment *segment_open(size_t bytes)
@@ -133,12 +147,14 @@ static struct segment *segment_open(size_t bytes)
     pthread_mutex_lock(&segments_lock);
     s->number = segment_count++;
     pthread_mutex_unlock(&segments_lock);
+    rotate_grown((int64_t)bytes);
     char path[PATH_MAX + 32];
-    segment_path(s->number, path, sizeof path);
+    capture_segment_path(s->number, path, sizeof path);
     s->base = map_new_file(path, bytes);
     if (!s->base) {
         char reason[128];
         snprintf(reason, sizeof reason, "no space for records: %s", strerror(errno));
+        rotate_grown(-(int64_t)bytes);
         free(s);
         shim_step_aside(reason);
         return NULL;
@@ -175,7 +191,7 @@ void capture_make_spare(void)
     if (!shim_is_recording() || !__atomic_exchange_n(&spare_wanted, false, __ATOMIC_ACQ_REL) ||
         __atomic_load_n(&spare, __ATOMIC_ACQUIRE))
         return;
-    struct segment *fresh = segment_open(LATER_SEGMENT_BYTES), *none = NULL;
+    struct segment *fresh = segment_open(later_bytes()), *none = NULL;
     if (!fresh)
         return;
 #ifdef MADV_POPULATE_WRITE /* Linux 5.14; without it the pages come one by one, as before */
@@ -187,7 +203,7 @@ void capture_make_spare(void)
 
 static struct segment *segment_spare(size_t bytes)
 {
-    if (bytes != LATER_SEGMENT_BYTES)
+    if (bytes != later_bytes())
         return NULL;
     struct segment *found = __atomic_exchange_n(&spare, NULL, __ATOMIC_ACQ_REL);
     __atomic_store_n(&spare_wanted, true, __ATOMIC_RELEASE);
@@ -199,7 +215,7 @@ static struct segment *segment_spare(size_t bytes)
 static void segment_close(struct segment *s)
 {
     char path[PATH_MAX + 32];
-    segment_path(s->number, path, sizeof path);
+    capture_segment_path(s->number, path, sizeof path);
     pthread_mutex_lock(&segments_lock);
     for (struct segment **at = &segments; *at; at = &(*at)->next)
         if (*at == s) {
@@ -207,10 +223,19 @@ static void segment_close(struct segment *s)
             break;
         }
     pthread_mutex_unlock(&segments_lock);
-    size_t used = s->used;
+    size_t used = s->used, bytes = s->bytes;
+    uint64_t first_seq = ((const struct cap_segment *)(const void *)s->base)->first_seq;
     munmap(s->base, s->bytes);
-    if (truncate(path, (off_t)used) != 0) {
-        /* It only stays longer than needed; a record of size 0 ends it. */
+    if (truncate(path, (off_t)used) == 0) { /* else it only stays longer than needed; a record of size 0 ends it */
+        rotate_grown((int64_t)used - (int64_t)bytes);
+        bytes = used;
+    }
+    if (options.max_capture) {
+        rotate_closed(s->number, first_seq, bytes);
+        if (rotate_is_late())
+            rotate_run(false);
+        else if (rotate_is_due())
+            blob_wake();
     }
     free(s);
 }
@@ -248,7 +273,7 @@ static void register_thread(struct shim_thread *thread)
 static struct segment *segment_switch(size_t need)
 {
     struct shim_thread *thread = &shim_thread;
-    size_t bytes = thread->segment ? LATER_SEGMENT_BYTES : FIRST_SEGMENT_BYTES;
+    size_t later = later_bytes(), bytes = thread->segment || later < FIRST_SEGMENT_BYTES ? later : FIRST_SEGMENT_BYTES;
     if (need > bytes - sizeof(struct cap_segment))
         bytes = (need + sizeof(struct cap_segment) + 4095) & ~(size_t)4095;
     struct segment *fresh = segment_spare(bytes);
@@ -267,6 +292,21 @@ static struct segment *segment_switch(size_t need)
     return fresh;
 }
 
+static bool pinned_room(size_t bytes);
+
+/* In a limited capture: what is never dropped lies in segments of all threads. The lock is held until the commit. */
+static struct cap_head *kept_record(size_t bytes)
+{
+    pthread_mutex_lock(&pinned_lock);
+    if (pinned_room(bytes)) {
+        shim_thread.open_kept = true;
+        return (void *)(pinned->base + pinned->used);
+    }
+    pthread_mutex_unlock(&pinned_lock);
+    __atomic_fetch_add(&header->dropped_records, 1, __ATOMIC_RELAXED);
+    return NULL;
+}
+
 void *capture_record(uint16_t type, size_t bytes, uint64_t seq, uint64_t tsc)
 {
     struct shim_thread *thread = &shim_thread;
@@ -276,14 +316,19 @@ void *capture_record(uint16_t type, size_t bytes, uint64_t seq, uint64_t tsc)
     }
     bytes = (bytes + 7) & ~(size_t)7;
     struct segment *s = thread->segment;
-    if (!s || bytes > s->bytes - s->used) {
+    struct cap_head *head = NULL;
+    if (options.max_capture && rotate_keeps(type)) {
+        if (!(head = kept_record(bytes)))
+            return NULL;
+    } else if (!s || bytes > s->bytes - s->used) {
         s = bytes <= UINT32_MAX - 8 ? segment_switch(bytes) : NULL;
         if (!s) {
             __atomic_fetch_add(&header->dropped_records, 1, __ATOMIC_RELAXED);
             return NULL;
         }
     }
-    struct cap_head *head = (void *)(s->base + s->used);
+    if (!head)
+        head = (void *)(s->base + s->used);
     head->type = type;
     head->scope = thread->scope;
     head->seq = seq;
@@ -301,10 +346,17 @@ void capture_commit(void *record)
 {
     struct shim_thread *thread = &shim_thread;
     struct cap_head *head = record;
-    thread->segment->used += thread->open_bytes;
     thread->records++;
     thread->record_bytes += thread->open_bytes;
+    if (thread->open_kept)
+        pinned->used += thread->open_bytes;
+    else
+        thread->segment->used += thread->open_bytes;
     __atomic_store_n(&head->size, thread->open_bytes, __ATOMIC_RELEASE);
+    if (thread->open_kept) {
+        thread->open_kept = false;
+        pthread_mutex_unlock(&pinned_lock);
+    }
 }
 
 bool capture_can_patch(const void *record)
@@ -317,22 +369,32 @@ bool capture_can_patch(const void *record)
     return false;
 }
 
+/* Behind pinned_lock: sees to it that `pinned` has room. */
+static bool pinned_room(size_t bytes)
+{
+    if (pinned && bytes <= pinned->bytes - pinned->used)
+        return true;
+    size_t size = options.max_capture ? KEPT_SEGMENT_BYTES : PINNED_SEGMENT_BYTES;
+    if (bytes > size - sizeof(struct cap_segment))
+        size = (bytes + sizeof(struct cap_segment) + 4095) & ~(size_t)4095;
+    struct segment *fresh = segment_open(size);
+    if (!fresh)
+        return false;
+    fresh->pinned = true;
+    segment_adopt(fresh);
+    pinned = fresh;
+    return true;
+}
+
 void *capture_pin(uint16_t type, size_t bytes)
 {
     bytes = (bytes + 7) & ~(size_t)7;
     if (!shim_is_recording())
         return NULL;
     pthread_mutex_lock(&pinned_lock);
-    if (!pinned || bytes > pinned->bytes - pinned->used) {
-        struct segment *fresh = segment_open(PINNED_SEGMENT_BYTES);
-        if (fresh) {
-            fresh->pinned = true;
-            segment_adopt(fresh);
-            pinned = fresh;
-        } else {
-            pthread_mutex_unlock(&pinned_lock);
-            return NULL;
-        }
+    if (!pinned_room(bytes)) {
+        pthread_mutex_unlock(&pinned_lock);
+        return NULL;
     }
     struct cap_head *head = (void *)(pinned->base + pinned->used);
     *head = (struct cap_head){0, type, HOOK_NONE, capture_next_seq(), now_tsc()};
@@ -357,6 +419,39 @@ void capture_count_other_hook(unsigned hook)
     flush_hook_calls(thread);
     register_thread(thread);
     thread->counted = (uint16_t)hook;
+}
+
+unsigned capture_segment_number(void)
+{
+    pthread_mutex_lock(&segments_lock);
+    unsigned number = segment_count++;
+    pthread_mutex_unlock(&segments_lock);
+    return number;
+}
+
+void capture_dropped(uint64_t before_seq, uint64_t snapshots_before_seq)
+{
+    if (before_seq > header->dropped_before)
+        __atomic_store_n(&header->dropped_before, before_seq, __ATOMIC_RELEASE);
+    if (snapshots_before_seq > header->dropped_snapshots_before)
+        __atomic_store_n(&header->dropped_snapshots_before, snapshots_before_seq, __ATOMIC_RELEASE);
+}
+
+void capture_close_own(void)
+{
+    struct shim_thread *thread = &shim_thread;
+    struct segment *own[] = {thread->previous, thread->segment};
+    thread->segment = thread->previous = NULL;
+    for (int i = 0; i < 2; i++)
+        if (own[i] && !own[i]->pinned)
+            segment_close(own[i]);
+}
+
+void capture_count_dropped(uint64_t bytes, uint64_t launches)
+{
+    CAPTURE_COUNT(dropped_segments, 1);
+    CAPTURE_COUNT(dropped_segment_bytes, bytes);
+    CAPTURE_COUNT(dropped_launches, launches);
 }
 
 void capture_count(size_t header_member_offset, uint64_t more)
@@ -586,7 +681,7 @@ void capture_close(void)
     struct segment *s = shim_thread.segment;
     if (s && header != &no_header) {
         char path[PATH_MAX + 32];
-        segment_path(s->number, path, sizeof path);
+        capture_segment_path(s->number, path, sizeof path);
         size_t keep = (s->used + 4095) & ~(size_t)4095;
         s->bytes = keep < s->bytes ? keep : s->bytes;
         if (truncate(path, (off_t)s->bytes) != 0)

@@ -200,6 +200,8 @@ static bool apply(enum option_id id, const char *text)
         return options_number(text, true, &options.snapshot_budget);
     case OPTION_GRAPHS:
         return parse_graphs(text);
+    case OPTION_MAX_CAPTURE:
+        return options_number(text, true, &options.max_capture);
     case OPTION_BUDGET:
         return parse_budget(text);
     case OPTION_STACKS:

@@ -30,9 +30,10 @@ struct options {
     uint64_t snapshot_budget;
     enum graphs graphs;
     bool stacks, times;
-    bool leak_check;    /* for the analyzer, which finds it among the recorded options */
-    double budget;      /* share of the program's time that is ours; 0: no budget */
-    bool kernel_filter; /* `kernel` is compiled */
+    bool leak_check;      /* for the analyzer, which finds it among the recorded options */
+    uint64_t max_capture; /* bytes on disk, 0: no limit */
+    double budget;        /* share of the program's time that is ours; 0: no budget */
+    bool kernel_filter;   /* `kernel` is compiled */
     regex_t kernel;
     uint64_t launch_skip, launch_count;
 };

@@ -16,6 +16,7 @@ struct shim_thread {
     uint16_t scope;           /* the outermost hooked function, HOOK_NONE outside */
     uint32_t runtime_depth;   /* open scopes of cudart entry points */
     uint32_t open_bytes;      /* size of the record that is being filled */
+    bool open_kept;           /* it lies in a segment of all threads, whose lock is held */
     struct segment *segment;  /* where this thread's records go */
     struct segment *previous; /* kept mapped, since a call may still patch a record in it */
     uint64_t calls, own_tsc, launches, records, record_bytes; /* not yet added to the capture's header */

@@ -54,7 +54,11 @@ struct cap_header {
     uint64_t dropped_snapshots; /* budget, memory, disk */
     uint64_t sentinel_checks;   /* redzones looked at, summed over checks */
     uint64_t helper_tsc;        /* CPU time of our own threads, off the program's path */
-    uint64_t reserved1[38];
+    /* Of a capture with a limit (see rotation in docs/capture-format.md): what was dropped to stay within it. */
+    uint64_t dropped_before;           /* live: of the program's work before this seq records may be missing; 0: none */
+    uint64_t dropped_snapshots_before; /* live: of launches before this seq snapshots may be missing; 0: none */
+    uint64_t dropped_segments, dropped_segment_bytes, dropped_launches;
+    uint64_t reserved1[33];
     char shim_version[64]; /* NUL-terminated */
     char reason[256];      /* NUL-terminated: why it stepped aside, when it did */
     char command[3296];    /* NUL-separated argv, truncated; ends with two NULs */
@@ -66,7 +70,8 @@ struct cap_segment {
     uint32_t version, number;
     uint32_t tid, reserved0; /* Linux thread id of the writer */
     uint64_t first_seq;
-    uint64_t reserved1[4];
+    uint64_t replaces[2]; /* numbers + 1 of segments whose place this one has taken, 0 none: they count as deleted */
+    uint64_t reserved1[2];
 };
 _Static_assert(sizeof(struct cap_segment) == 64, "cap_segment");
 

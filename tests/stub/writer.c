@@ -26,8 +26,10 @@
 #include "shim/capture_write.h"
 #include "shim/hooks.h"
 #include "shim/intern.h"
+#include "shim/options.h"
 #include "shim/progress.h"
 #include "shim/ranges.h"
+#include "shim/rotate.h"
 #include "shim/shim.h"
 #include "shim/thread.h"
 #include "tests/stub/writer.h"
@@ -68,6 +70,35 @@ void shim_step_aside(const char *reason)
         return;
     live_state = SHIM_ASIDE;
     capture_set_state(CAP_STEPPED_ASIDE, reason);
+}
+
+struct options options; /* no limit: rotation has tests of its own */
+
+bool rotate_keeps(uint16_t type)
+{
+    return false;
+}
+
+void rotate_grown(int64_t bytes)
+{
+}
+
+bool rotate_is_due(void)
+{
+    return false;
+}
+
+bool rotate_is_late(void)
+{
+    return false;
+}
+
+void rotate_closed(unsigned number, uint64_t first_seq, uint64_t bytes)
+{
+}
+
+void rotate_run(bool helper)
+{
 }
 
 void budget_tick(void)

@@ -232,13 +232,9 @@ static struct finding *same_branches(const struct model *m, struct findings *fs,
 /* "node 3 (scale)" */
 static void node_text(const struct model *m, const struct model_launch *l, uint32_t node, char *out, size_t bytes)
 {
-    struct model_nodes nodes = model_launch_nodes(l);
-    const struct model_kernel *k = model_launch_kernel(m, l, node);
-    const char *what = node <= nodes.count && nodes.items[node - 1]->kind != CAP_NODE_KERNEL
-                           ? model_node_kind(nodes.items[node - 1])
-                           : k->name;
+    const struct cap_graph_node *n = model_launch_node(l, node);
+    const char *what = n && n->kind != CAP_NODE_KERNEL ? model_node_kind(n) : model_launch_kernel(m, l, node)->name;
     snprintf(out, bytes, "node %u (%.120s)", node, what);
-    model_nodes_free(&nodes);
 }
 
 /* Two nodes of a graph that nothing orders. */

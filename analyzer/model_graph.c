@@ -80,13 +80,19 @@ void model_graphs_free(struct model *m)
 
 /* ---- nodes ---- */
 
+/* What describes the graph of a launch as a whole, NULL: nothing. */
+static const struct cap_graph *whole_of(const struct model_launch *l)
+{
+    for (size_t i = l->graph ? l->graph->whole_count : 0; i-- > 0;) /* the newest one counts */
+        if (l->graph->wholes[i]->version <= l->version && !(l->graph->wholes[i]->flags & CAP_GRAPH_DESTROYED))
+            return l->graph->wholes[i];
+    return NULL;
+}
+
 struct model_nodes model_launch_nodes(const struct model_launch *l)
 {
     struct model_nodes out = {0};
-    const struct cap_graph *whole = NULL;
-    for (size_t i = 0; l->graph && i < l->graph->whole_count; i++)
-        if (l->graph->wholes[i]->version <= l->version && !(l->graph->wholes[i]->flags & CAP_GRAPH_DESTROYED))
-            whole = l->graph->wholes[i];
+    const struct cap_graph *whole = whole_of(l);
     if (!whole || whole->node_count > l->graph->node_count)
         return out;
     out.items = calloc(whole->node_count + 1u, sizeof(void *));
@@ -152,12 +158,14 @@ bool model_node_reaches(const struct cap_graph_node *n, uint64_t address, uint64
     return false;
 }
 
-/* Node `number` of the launch, NULL: there is none. */
-static const struct cap_graph_node *node_of(const struct model_launch *l, uint32_t number)
+const struct cap_graph_node *model_launch_node(const struct model_launch *l, uint32_t number)
 {
-    for (size_t i = number && l->graph ? l->graph->node_count : 0; i-- > 0;) { /* the newest one counts */
+    const struct cap_graph *whole = number ? whole_of(l) : NULL;
+    if (!whole || number > whole->node_count)
+        return NULL;
+    for (size_t i = l->graph->node_count; i-- > 0;) { /* the newest one counts */
         const struct cap_graph_node *n = l->graph->nodes[i];
-        if (n->index == number - 1 && n->version <= l->version)
+        if (n->index == number - 1 && n->version >= whole->version && n->version <= l->version)
             return n;
     }
     return NULL;
@@ -165,14 +173,14 @@ static const struct cap_graph_node *node_of(const struct model_launch *l, uint32
 
 const struct model_kernel *model_launch_kernel(const struct model *m, const struct model_launch *l, uint32_t node)
 {
-    const struct cap_graph_node *n = node_of(l, node);
+    const struct cap_graph_node *n = model_launch_node(l, node);
     uint64_t index;
     return n && map_get(&m->kernel_index, n->kernel, &index) ? &m->kernels[index] : l->kernel;
 }
 
 const struct cap_config *model_launch_config(const struct model *m, const struct model_launch *l, uint32_t node)
 {
-    const struct cap_graph_node *n = node_of(l, node);
+    const struct cap_graph_node *n = model_launch_node(l, node);
     const struct cap_config *config = n ? capture_definition(m->capture, CAP_CONFIG, n->config) : NULL;
     return config ? config : l->config;
 }

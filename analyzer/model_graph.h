@@ -31,6 +31,8 @@ struct model_graph *model_graph_by_id(const struct model *model, uint32_t id); /
 /* The nodes of a launch of a graph, as they were then. Empty and not complete when memory runs out. */
 struct model_nodes model_launch_nodes(const struct model_launch *launch);
 void model_nodes_free(struct model_nodes *nodes);
+/* Node `number` (from 1) of a launch, as it was then. NULL: it has none of that number, or is of a kernel. */
+const struct cap_graph_node *model_launch_node(const struct model_launch *launch, uint32_t number);
 
 const uint32_t *model_node_dependencies(const struct cap_graph_node *node);
 const void *model_node_body(const struct cap_graph_node *node); /* NULL: it has none */

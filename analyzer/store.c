@@ -1,4 +1,5 @@
 #include "analyzer/store.h"
+#include "analyzer/store_check.h"
 #include "analyzer/store_touch.h"
 
 #include <errno.h>
@@ -314,6 +315,23 @@ static void read_access(const cJSON *from, struct judgement_access *a)
     }
 }
 
+/* The number of a node, from 1; 0 when there is no item. False: it is no such number. */
+static bool read_node(const cJSON *item, uint32_t *out)
+{
+    *out = 0;
+    if (!item)
+        return true;
+    if (!cJSON_IsNumber(item) || !(item->valuedouble >= 1 && item->valuedouble <= UINT32_MAX))
+        return false;
+    *out = (uint32_t)item->valuedouble;
+    return item->valuedouble == *out;
+}
+
+static bool node_of(const cJSON *from, const char *name, uint32_t *out)
+{
+    return read_node(cJSON_GetObjectItemCaseSensitive(from, name), out);
+}
+
 static bool read_fault(const cJSON *from, struct judgement_fault *f)
 {
     char *kind = text_of(from, "kind");
@@ -342,9 +360,7 @@ static bool read_fault(const cJSON *from, struct judgement_fault *f)
     f->count = number64(from, "count");
     f->threads = number64(from, "threads");
     f->same_value = truth(from, "same_value");
-    f->node = number32(from, "node");
-    f->other_node = number32(from, "other_node");
-    return f->space && f->detail;
+    return f->space && f->detail && node_of(from, "node", &f->node) && node_of(from, "other_node", &f->other_node);
 }
 
 static double real(const cJSON *from, const char *name)
@@ -370,15 +386,14 @@ static bool read_difference(const cJSON *from, struct judgement_difference *d)
         .device = number32(from, "device"),
         .expected = number32(from, "expected"),
         .scales = real(from, "scales"),
-        .node = number32(from, "node"),
     };
     const cJSON *item;
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(from, "candidates"))
     {
-        if (d->candidate_count < JUDGEMENT_CANDIDATES && cJSON_IsNumber(item) && item->valuedouble >= 0)
-            d->candidates[d->candidate_count++] = (uint32_t)item->valuedouble;
+        if (d->candidate_count == JUDGEMENT_CANDIDATES || !read_node(item, &d->candidates[d->candidate_count++]))
+            return false;
     }
-    return known;
+    return known && node_of(from, "node", &d->node);
 }
 
 static bool read_number(const cJSON *from, struct judgement_number *n)
@@ -403,12 +418,11 @@ static bool read_number(const cJSON *from, struct judgement_number *n)
         .wide = real(from, "wide"),
         .limit_absolute = real(from, "limit_absolute"),
         .limit_relative = real(from, "limit_relative"),
-        .node = number32(from, "node"),
     };
     if (n->operand_count > 3)
         n->operand_count = 3;
     read_access(cJSON_GetObjectItemCaseSensitive(from, "access"), &n->access);
-    return known;
+    return known && node_of(from, "node", &n->node);
 }
 
 static bool read_pattern(const cJSON *from, struct judgement_pattern *p)
@@ -520,10 +534,16 @@ static enum status take_root(const struct model *m, const cJSON *root, const cha
     cJSON_ArrayForEach(item, items)
     {
         struct judgement *j = &out->items[out->count++];
-        if (!read_judgement(item, j) || j->launch > m->launch_count)
+        if (!read_judgement(item, j))
             return diag_set(diag, STATUS_BAD_INPUT, path, -1, "entry %zu is malformed", out->count);
+        if (!store_check(m, j))
+            return diag_set(diag, STATUS_BAD_INPUT, path, -1,
+                            "entry %zu names a launch, or nodes of it, that the capture does not have", out->count);
     }
     qsort(out->items, out->count, sizeof *out->items, by_launch);
+    for (size_t i = 1; i < out->count; i++)
+        if (out->items[i - 1].launch == out->items[i].launch)
+            return diag_set(diag, STATUS_BAD_INPUT, path, -1, "launch %zu comes twice", out->items[i].launch);
     return STATUS_OK;
 }
 

@@ -496,6 +496,114 @@ static void test_graph_records_rejected(void **state)
     rejects(&b, 3, 1);
 }
 
+/* ---- verify.json ---- */
+
+/* A store with one judgement, of launch 1 (a graph's, of two nodes) or launch 2 (a kernel's). */
+static void store_is(struct bench *b, enum status wanted, int launch, const char *members)
+{
+    char text[1024];
+    struct judgements js;
+    struct diag diag = {.text = ""};
+    snprintf(text, sizeof text,
+             "{\"version\": 1, \"start_realtime_ns\": \"1\", \"pid\": 4711, "
+             "\"judgements\": [{\"launch\": %d, \"checked\": true, %s}]}",
+             launch, members);
+    enum status status = store_parse(b->session.model, text, "verify.json", &js, &diag);
+    if (status != wanted)
+        fail_msg("%s: %s", members, status ? diag.text : "taken");
+    judgements_free(&b->session.judgements);
+    b->session.judgements = js;
+    session_classify(&b->session);
+}
+
+#define RACE(more)       "\"faults\": [{\"kind\": \"race\", \"allocation\": 1, \"bytes\": 4" more "}]"
+#define DIFFERENCE(more) "\"differences\": [{\"kind\": \"mismatch\", \"allocation\": 1" more "}]"
+#define NUMBER(more)     "\"numbers\": [{\"kind\": \"nan\", \"allocation\": 1" more "}]"
+
+static void test_store_nodes(void **state)
+{
+    struct bench b;
+    const struct params p = {B, A, COUNT, 0};
+    const struct cap_set set = {.target = C, .width = 4, .height = 1, .value_bytes = 4};
+    start(&b);
+    whole(&b, 2, 0);
+    kernel(&b, 0, b.scale, AFTER(), B, A, COUNT);
+    node(&b, 1, CAP_NODE_SET, 0, AFTER(), &set, sizeof set);
+    launch(&b, b.ramp, b.zeros, b.zeros, b.ramp, b.one, b.zeros);
+    capture_make_launch(&b.make, b.scale, b.config, &p, 20);
+    open_capture(&b);
+
+    store_is(&b, STATUS_OK, 1, RACE(", \"node\": 1, \"other_node\": 2"));
+    assert_int_equal(b.session.findings.count, 1);
+    assert_non_null(strstr(b.session.findings.items[0].summary, "by node 1 (scale) and"));
+    assert_non_null(strstr(b.session.findings.items[0].summary, "by node 2 (memset)"));
+    store_is(&b, STATUS_OK, 1, RACE(", \"node\": 2"));
+    store_is(&b, STATUS_OK, 1, DIFFERENCE(""));
+    store_is(&b, STATUS_OK, 1, DIFFERENCE(", \"node\": 2, \"candidates\": [1, 2]"));
+    store_is(&b, STATUS_OK, 1, NUMBER(", \"node\": 1"));
+    store_is(&b, STATUS_OK, 2, RACE(""));
+
+    static const char *const faults[] = {
+        RACE(", \"other_node\": 2"),
+        RACE(", \"node\": 1, \"other_node\": 3"),
+        RACE(", \"node\": 2, \"other_node\": 2"),
+        RACE(", \"node\": 3"),
+        RACE(", \"node\": 0"),
+        RACE(", \"node\": 1.5"),
+        RACE(", \"node\": -1"),
+        RACE(", \"node\": 4294967297"),
+        RACE(", \"node\": \"1\""),
+        DIFFERENCE(", \"node\": 3"),
+        DIFFERENCE(", \"candidates\": [1]"),
+        DIFFERENCE(", \"node\": 1, \"candidates\": [3]"),
+        DIFFERENCE(", \"node\": 1, \"candidates\": [1e300]"),
+        DIFFERENCE(", \"node\": 1, \"candidates\": [1, 1, 1, 1, 1, 1, 1, 1, 1]"),
+        NUMBER(", \"node\": 3"),
+        NUMBER(", \"node\": 1e300"),
+    };
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        store_is(&b, STATUS_BAD_INPUT, 1, faults[i]);
+    store_is(&b, STATUS_BAD_INPUT, 2, RACE(", \"node\": 1, \"other_node\": 2"));
+    store_is(&b, STATUS_BAD_INPUT, 2, RACE(", \"other_node\": 2"));
+    store_is(&b, STATUS_BAD_INPUT, 2, RACE(", \"node\": 1"));
+    store_is(&b, STATUS_BAD_INPUT, 2, DIFFERENCE(", \"node\": 1"));
+    store_is(&b, STATUS_BAD_INPUT, 2, NUMBER(", \"node\": 1"));
+    store_is(&b, STATUS_BAD_INPUT, 3, RACE(""));
+    store_is(&b, STATUS_BAD_INPUT, 1, RACE("") "}, {\"launch\": 1, \"checked\": true");
+    end(&b);
+}
+
+/* A node that only an earlier version has is none of a later one's, and no number goes past the end. */
+static void test_graph_node_by_number(void **state)
+{
+    struct bench b;
+    start(&b);
+    whole(&b, 2, 0);
+    kernel(&b, 0, b.scale, AFTER(), B, A, COUNT);
+    kernel(&b, 1, b.slide, AFTER(0, ), C, B, 0);
+    launch(&b, b.ramp, b.zeros, b.zeros, b.ramp, b.one, b.zeros);
+    b.version = 2;
+    whole(&b, 1, 0);
+    kernel(&b, 0, b.slide, AFTER(), B, A, 0);
+    launch(&b, b.ramp, b.zeros, b.zeros, b.ramp, b.one, b.zeros);
+    b.version = 3; /* its node is lost */
+    whole(&b, 1, 0);
+    launch(&b, b.ramp, b.zeros, b.zeros, b.ramp, b.one, b.zeros);
+    open_capture(&b);
+    const struct model_launch *l = b.session.model->launches;
+    assert_int_equal(model_launch_node(&l[0], 1)->kernel, b.scale);
+    assert_int_equal(model_launch_node(&l[0], 2)->kernel, b.slide);
+    assert_int_equal(model_launch_node(&l[1], 1)->kernel, b.slide);
+    assert_null(model_launch_node(&l[1], 2));
+    assert_null(model_launch_node(&l[2], 1));
+    static const uint32_t none[] = {0, 3, UINT32_MAX};
+    for (size_t i = 0; i < 3; i++) {
+        assert_null(model_launch_node(&l[0], none[i]));
+        assert_ptr_equal(model_launch_kernel(b.session.model, &l[0], none[i]), l[0].kernel);
+    }
+    end(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -515,6 +623,8 @@ int main(void)
         cmocka_unit_test(test_graph_unknown_source),
         cmocka_unit_test(test_graph_nodes_missing),
         cmocka_unit_test(test_graph_records_rejected),
+        cmocka_unit_test(test_store_nodes),
+        cmocka_unit_test(test_graph_node_by_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

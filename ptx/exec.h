@@ -170,8 +170,8 @@ struct launch {
     bool flushes_atomics; /* atom.add.f32 on global memory */
     enum ptx_matrix_sum matrix_sum;
     const struct matrix_fast *matrix_fast; /* matrix_fast.h; NULL: none is wanted, or none fits */
-    struct number_table *numbers; /* shadow mode's events */
-    struct count_table *counting; /* counts.h; NULL: no profile is asked for */
+    struct number_table *numbers;          /* shadow mode's events */
+    struct count_table *counting;          /* counts.h; NULL: no profile is asked for */
 };
 
 struct worker {

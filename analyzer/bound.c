@@ -59,6 +59,13 @@ static uint64_t reached_bytes(const struct model_live *live, const struct model_
     return total;
 }
 
+/* `amount` at `rate` per second; what no clock holds is the longest time. */
+static uint64_t nanoseconds(uint64_t amount, double rate)
+{
+    double ns = ceil((double)amount / rate * 1e9);
+    return ns < 0x1p64 ? (uint64_t)ns : UINT64_MAX;
+}
+
 struct bound *bounds_of(const struct model *m, const struct judgements *js)
 {
     struct bound *all = calloc(m->launch_count + 1, sizeof *all);
@@ -74,8 +81,8 @@ struct bound *bounds_of(const struct model *m, const struct judgements *js)
         all[i].operations = j ? j->counts.operations[JUDGEMENT_OPERATION_F32] : 0;
         if (bandwidth <= 0 || !model_launch_ran(l))
             continue;
-        uint64_t memory = (uint64_t)ceil((double)all[i].bytes / bandwidth * 1e9);
-        uint64_t compute = rate > 0 ? (uint64_t)ceil((double)all[i].operations / rate * 1e9) : 0;
+        uint64_t memory = nanoseconds(all[i].bytes, bandwidth);
+        uint64_t compute = rate > 0 ? nanoseconds(all[i].operations, rate) : 0;
         all[i].ns = memory > compute ? memory : compute;
         all[i].by = !all[i].ns ? BOUND_UNKNOWN : memory >= compute ? BOUND_MEMORY : BOUND_COMPUTE;
     }

@@ -24,7 +24,7 @@ TARGETS += $(B)/ops-analyze
 
 CAPTURE_MAKE = $(B)/obj/tests/unit/capture_make.o
 $(eval $(call unit_test,capture_read,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
-$(eval $(call fuzz_target,capture,$(ANALYZER_READ_SOURCES) $(COMMON_SOURCES),$(ANALYZER_LIBS)))
+$(eval $(call fuzz_target,capture,$(ANALYZER_READ_SOURCES) analyzer/hang.c analyzer/hang_judge.c analyzer/process.c $(COMMON_SOURCES),$(ANALYZER_LIBS)))
 $(eval $(call unit_test,analyzer_verify,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
 $(eval $(call unit_test,analyzer_envelope,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
 $(eval $(call unit_test,analyzer_graph,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))

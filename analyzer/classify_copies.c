@@ -121,7 +121,7 @@ static void take_head(const struct model *m, const struct extent *e, const struc
     struct finding *f = add(m, e, class_of(e), 0.9, a, symbols, out);
     if (!f)
         return;
-    f->offset = -(int64_t)(a->address - e->first);
+    f->offset = (int64_t)(e->first - a->address); /* below 0 */
     place_allocation(symbols, a, text);
     finding_summary(f, "%" PRIu64 " bytes %s before the start of %s by a %s", a->address - e->first, does(e), text,
                     e->call);

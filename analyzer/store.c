@@ -230,6 +230,12 @@ static enum status write_text(const char *path, const char *text, struct diag *d
     return status;
 }
 
+/* Launches are counted from the oldest that is left of a capture with a limit: which one that is. */
+static uint64_t first_launch(const struct model *m)
+{
+    return m->launch_count ? m->launches[0].seq : 0;
+}
+
 enum status store_write(const struct model *m, const struct judgements *js, struct diag *diag)
 {
     char path[4096];
@@ -239,6 +245,7 @@ enum status store_write(const struct model *m, const struct judgements *js, stru
     add_u64(root, "start_realtime_ns", m->capture->header.start_realtime_ns);
     cJSON_AddNumberToObject(root, "pid", m->capture->header.pid);
     cJSON_AddNumberToObject(root, "launches", (double)m->launch_count);
+    add_u64(root, "first_launch", first_launch(m));
     cJSON *items = cJSON_AddArrayToObject(root, "judgements");
     for (size_t i = 0; i < js->count; i++)
         cJSON_AddItemToArray(items, judgement_json(&js->items[i]));
@@ -516,6 +523,13 @@ static int by_launch(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+/* Stores that do not say where they count from were made before captures could have a limit. */
+static bool counts_alike(const struct model *m, const cJSON *root)
+{
+    return cJSON_HasObjectItem(root, "first_launch") ? number64(root, "first_launch") == first_launch(m)
+                                                     : !m->capture->header.dropped_before;
+}
+
 static enum status take_root(const struct model *m, const cJSON *root, const char *path, struct judgements *out,
                              struct diag *diag)
 {
@@ -528,6 +542,8 @@ static enum status take_root(const struct model *m, const cJSON *root, const cha
     if (number64(root, "start_realtime_ns") != m->capture->header.start_realtime_ns ||
         number32(root, "pid") != m->capture->header.pid)
         return diag_set(diag, STATUS_BAD_INPUT, path, 0, "it belongs to another capture");
+    if (!counts_alike(m, root))
+        return diag_set(diag, STATUS_BAD_INPUT, path, 0, "the capture has dropped launches since");
     out->items = calloc((size_t)cJSON_GetArraySize(items) + 1, sizeof *out->items);
     if (!out->items)
         return diag_set(diag, STATUS_NO_MEMORY, path, -1, "no memory");

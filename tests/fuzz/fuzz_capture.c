@@ -1,32 +1,71 @@
 /* A whole capture from hostile bytes: loaded, modelled, classified, reported as text and JSON.
  *
- * The input is a segment (its 64-byte header is put right) behind 192 bytes of capture header (magic and version are
- * put right).
+ * The input is the part of a capture header that tells something (magic and version are put right) and one or two
+ * segments (theirs, too): `reserved0` of the first one's header is its length in units of 8 bytes when another one
+ * follows. The seeds hold every type of record.
  */
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <cjson/cJSON.h>
+
+#include "analyzer/hang.h"
 #include "analyzer/report.h"
+#include "analyzer/report_operators.h"
 #include "analyzer/session.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
-enum { HEADER_PART = 192 };
+enum { HEADER_PART = offsetof(struct cap_header, reserved1) };
 
 static void show(struct session *s)
 {
     static FILE *null;
     if (!null)
         null = fopen("/dev/null", "we");
+    struct hang hang;
     session_classify(s);
+    s->capture->header.pid = 0; /* nobody's */
+    if (hang_look(s, 1000000, &hang) == STATUS_OK)
+        hang_free(&hang);
     report_text(null, s, (struct report_style){.verbose = true});
     report_json(null, s);
     for (size_t i = 0; i < s->model->launch_count && i < 16; i++) {
         size_t count;
         free(report_arguments(s->model, &s->model->launches[i], &count));
     }
+    for (size_t i = 0; i < s->model->operator_count && i < 16; i++) {
+        report_operator_text(null, s, &s->model->operators[i]);
+        cJSON_Delete(report_operator_json(s, &s->model->operators[i]));
+    }
+}
+
+static void put_right(uint8_t *segment)
+{
+    struct cap_segment head;
+    memcpy(&head, segment, sizeof head);
+    head.magic = CAP_SEGMENT_MAGIC;
+    head.version = CAP_VERSION;
+    memcpy(segment, &head, sizeof head);
+}
+
+/* One or two of them, in `bytes` bytes. */
+static size_t cut(uint8_t *data, size_t bytes, struct capture_bytes out[2])
+{
+    struct cap_segment head;
+    memcpy(&head, data, sizeof head);
+    size_t first = (size_t)head.reserved0 * 8;
+    bool two = first >= sizeof head && first <= bytes && bytes - first >= sizeof head;
+    out[0] = (struct capture_bytes){data, two ? first : bytes};
+    put_right(data);
+    if (!two)
+        return 1;
+    out[1] = (struct capture_bytes){data + first, bytes - first};
+    put_right(data + first);
+    return 2;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
@@ -40,21 +79,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     header.header_bytes = sizeof header;
     data += HEADER_PART;
     bytes -= HEADER_PART;
-    uint8_t *segment = malloc(bytes);
-    if (!segment)
+    uint8_t *copy = malloc(bytes);
+    if (!copy)
         return 0;
-    memcpy(segment, data, bytes);
-    struct cap_segment head = {.magic = CAP_SEGMENT_MAGIC, .version = CAP_VERSION, .number = 1};
-    memcpy(segment, &head, sizeof head);
+    memcpy(copy, data, bytes);
     struct capture *capture;
     struct diag diag;
     struct session session;
-    struct capture_bytes one = {segment, bytes};
-    if (capture_open_memory((struct capture_bytes){&header, sizeof header}, &one, 1, &capture, &diag) == STATUS_OK &&
+    struct capture_bytes segments[2];
+    size_t count = cut(copy, bytes, segments);
+    if (capture_open_memory((struct capture_bytes){&header, sizeof header}, segments, count, &capture, &diag) ==
+            STATUS_OK &&
         session_adopt(capture, &session, &diag) == STATUS_OK) {
         show(&session);
         session_close(&session);
     }
-    free(segment);
+    free(copy);
     return 0;
 }

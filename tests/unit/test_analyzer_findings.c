@@ -179,6 +179,28 @@ static void test_copy_refused(void **state)
     bench_end(&b);
 }
 
+/* From half of all addresses before an allocation into it: the farthest that an offset can tell. */
+static void test_copy_from_far_below(void **state)
+{
+    struct bench b;
+    bench_start(&b);
+    capture_make_free(&b.make, b.allocation, 0x10000, 0);
+    uint32_t high = capture_make_alloc(&b.make, UINT64_C(1) << 63, 256);
+    struct cap_copy in = {.head.type = CAP_COPY,
+                          .target = 0,
+                          .source = 0x1000,
+                          .width = (UINT64_C(1) << 63) + 16,
+                          .height = 1,
+                          .depth = 1,
+                          .kind = CAP_COPY_HTOD};
+    capture_make_record(&b.make, &in, sizeof in, NULL, 0);
+    struct findings *f = bench_classify(&b);
+    assert_int_equal(f->count, 1);
+    assert_int_equal(f->items[0].allocation, high);
+    assert_true(f->items[0].offset == INT64_MIN);
+    bench_end(&b);
+}
+
 static void context_ends(struct bench *b, uint32_t id)
 {
     struct cap_context r = {.head.type = CAP_CONTEXT, .id = id, .destroyed = 1};
@@ -444,6 +466,7 @@ int main(void)
         cmocka_unit_test(test_copies_past_the_end),
         cmocka_unit_test(test_copies_inside),
         cmocka_unit_test(test_copy_refused),
+        cmocka_unit_test(test_copy_from_far_below),
         cmocka_unit_test(test_free_after_context),
         cmocka_unit_test(test_leaks),
         cmocka_unit_test(test_damage_twice_is_one),

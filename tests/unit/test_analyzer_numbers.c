@@ -565,6 +565,24 @@ static void test_bounds(void **state)
     }
 }
 
+/* More bytes than the slowest memory moves in five hundred years: as a stored judgement may claim. */
+static void test_bounds_beyond_all_clocks(void **state)
+{
+    struct bench b;
+    struct judgement j = {.launch = 1, .bytes_known = true, .bytes_read = UINT64_MAX};
+    struct judgements js = {&j, 1};
+    bound_bench(&b, "some other device");
+    struct cap_device slow = *b.session.model->device;
+    slow.memory_clock_khz = 1;
+    slow.bus_bits = 8;
+    b.session.model->device = &slow;
+    struct bound *all = bounds_of(b.session.model, &js);
+    assert_true(all[0].counted);
+    assert_true(all[0].ns == UINT64_MAX);
+    free(all);
+    bench_end(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -589,6 +607,7 @@ int main(void)
         cmocka_unit_test(test_element_guess),
         cmocka_unit_test(test_npy_bytes),
         cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_bounds_beyond_all_clocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

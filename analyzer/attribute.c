@@ -44,8 +44,8 @@ static bool list_buffers(struct maker *m)
         const struct model_allocation *a = model_live_find_inner(&m->walk.verify.live, word);
         ok = !a || take_buffer(m, a);
     }
-    for (size_t i = 0; ok && i < l->snapshot_count; i++) {
-        const struct cap_snapshot *s = m->walk.verify.model->snapshots[l->first_snapshot + i];
+    const struct cap_snapshot *s;
+    for (size_t i = 0; ok && (s = model_launch_snapshot(m->walk.verify.model, l, i)); i++) {
         const struct model_allocation *a = model_allocation_by_id(m->walk.verify.model, s->allocation);
         ok = !a || take_buffer(m, a);
     }
@@ -268,7 +268,7 @@ static enum status make(struct maker *m, const struct attribute_request *request
         out->allocation = worst_buffer(m);
     if (!out->allocation)
         return diag_set(diag, STATUS_BAD_INPUT, m->walk.verify.model->capture->path, -1,
-                        "launch %zu reaches no recorded allocation", out->launch->number);
+                        "launch %u reaches no recorded allocation", out->launch->number);
     m->region = rerun_region(&m->rerun, out->allocation->id);
     rerun_contents(&m->walk, out->launch, out->allocation, CAP_BEFORE, &m->before);
     rerun_contents(&m->walk, out->launch, out->allocation, CAP_AFTER, &m->after);

@@ -66,26 +66,30 @@ static uint64_t nanoseconds(uint64_t amount, double rate)
     return ns < 0x1p64 ? (uint64_t)ns : UINT64_MAX;
 }
 
-struct bound *bounds_of(const struct model *m, const struct judgements *js)
+void bound_walk_start(struct bound_walk *w, const struct model *m, const struct judgements *js)
 {
-    struct bound *all = calloc(m->launch_count + 1, sizeof *all);
-    double bandwidth = bound_bandwidth(m), rate = bound_operation_rate(m);
-    struct model_live live;
-    model_live_start(&live, m);
-    for (size_t i = 0; all && i < m->launch_count; i++) {
-        const struct model_launch *l = &m->launches[i];
-        const struct judgement *j = judgements_find(js, l->number);
-        model_live_advance(&live, l->seq);
-        all[i].counted = j && j->bytes_known;
-        all[i].bytes = all[i].counted ? j->bytes_read + j->bytes_written : reached_bytes(&live, l);
-        all[i].operations = j ? j->counts.operations[JUDGEMENT_OPERATION_F32] : 0;
-        if (bandwidth <= 0 || !model_launch_ran(l))
-            continue;
-        uint64_t memory = nanoseconds(all[i].bytes, bandwidth);
-        uint64_t compute = rate > 0 ? nanoseconds(all[i].operations, rate) : 0;
-        all[i].ns = memory > compute ? memory : compute;
-        all[i].by = !all[i].ns ? BOUND_UNKNOWN : memory >= compute ? BOUND_MEMORY : BOUND_COMPUTE;
-    }
-    model_live_end(&live);
-    return all;
+    *w = (struct bound_walk){
+        .model = m, .judgements = js, .bandwidth = bound_bandwidth(m), .rate = bound_operation_rate(m)};
+    model_live_start(&w->live, m);
+}
+
+struct bound bound_walk_next(struct bound_walk *w, const struct model_launch *l)
+{
+    const struct judgement *j = judgements_find(w->judgements, l->number);
+    struct bound b = {.counted = j && j->bytes_known};
+    model_live_advance(&w->live, model_launch_seq(l));
+    b.bytes = b.counted ? j->bytes_read + j->bytes_written : reached_bytes(&w->live, l);
+    b.operations = j ? j->counts.operations[JUDGEMENT_OPERATION_F32] : 0;
+    if (w->bandwidth <= 0 || !model_launch_ran(l))
+        return b;
+    uint64_t memory = nanoseconds(b.bytes, w->bandwidth);
+    uint64_t compute = w->rate > 0 ? nanoseconds(b.operations, w->rate) : 0;
+    b.ns = memory > compute ? memory : compute;
+    b.by = !b.ns ? BOUND_UNKNOWN : memory >= compute ? BOUND_MEMORY : BOUND_COMPUTE;
+    return b;
+}
+
+void bound_walk_end(struct bound_walk *w)
+{
+    model_live_end(&w->live);
 }

@@ -26,7 +26,16 @@ const char *bound_name(enum bound_by by);
 double bound_bandwidth(const struct model *model);
 /* Peak operations of single precision per second, fma two, without tensor cores; 0: unknown. */
 double bound_operation_rate(const struct model *model);
-/* One per launch, in order; free with free(). NULL when memory runs out. */
-struct bound *bounds_of(const struct model *model, const struct judgements *judgements);
+
+/* Walks over the launches, in their order. */
+struct bound_walk {
+    const struct model *model;
+    const struct judgements *judgements;
+    struct model_live live;
+    double bandwidth, rate;
+};
+void bound_walk_start(struct bound_walk *walk, const struct model *model, const struct judgements *judgements);
+struct bound bound_walk_next(struct bound_walk *walk, const struct model_launch *launch);
+void bound_walk_end(struct bound_walk *walk);
 
 #endif

@@ -4,10 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -122,7 +124,16 @@ static enum status take_header(struct capture *c, const char *where, struct capt
 
 /* ---- segments and records ---- */
 
-static bool push_segment(struct capture *c, const char *name, uint8_t *data, size_t bytes)
+static void release(const struct capture_segment *s)
+{
+    if (s->mapped)
+        munmap(s->data, s->bytes);
+    else
+        free(s->data);
+}
+
+/* Takes `from` over, but for its name. */
+static bool push_segment(struct capture *c, const char *name, struct capture_segment from)
 {
     struct capture_segment *more = realloc(c->segments, (c->segment_count + 1) * sizeof *more);
     if (more)
@@ -130,10 +141,11 @@ static bool push_segment(struct capture *c, const char *name, uint8_t *data, siz
     char *copy = strdup(name);
     if (!more || !copy) {
         free(copy);
-        free(data);
+        release(&from);
         return false;
     }
-    c->segments[c->segment_count++] = (struct capture_segment){copy, data, bytes};
+    from.name = copy;
+    c->segments[c->segment_count++] = from;
     return true;
 }
 
@@ -386,7 +398,11 @@ static enum status take_records(struct capture *c, struct diag *diag)
         return diag_set(diag, STATUS_NO_MEMORY, c->path, -1, "no memory for %zu records", total);
     for (size_t i = 0; i < c->segment_count; i++)
         walk_segment(c, &c->segments[i]);
-    qsort(c->records, c->record_count, sizeof(void *), by_seq);
+    bool sorted = true; /* as one thread leaves them */
+    for (size_t i = 1; i < c->record_count && sorted; i++)
+        sorted = by_seq(&c->records[i - 1], &c->records[i]) < 0;
+    if (!sorted)
+        qsort(c->records, c->record_count, sizeof(void *), by_seq);
     cut(c);
     if (!index_definitions(c))
         return diag_set(diag, STATUS_NO_MEMORY, c->path, -1, "no memory to index %zu records", c->record_count);
@@ -396,8 +412,15 @@ static enum status take_records(struct capture *c, struct diag *diag)
 
 /* ---- files ---- */
 
-static enum status read_file(int folder, const char *path, const char *name, uint64_t limit, uint8_t **out,
-                             size_t *out_bytes, struct diag *diag)
+/* Whether nobody writes to the capture any more. Only then can its files be mapped: one that its writer shortens under
+ * us would kill us. */
+static bool settled(const struct capture *c)
+{
+    return c->header.state != CAP_RUNNING && c->header.pid && kill((pid_t)c->header.pid, 0) != 0 && errno == ESRCH;
+}
+
+static enum status read_file(int folder, const char *path, const char *name, uint64_t limit, bool map,
+                             struct capture_segment *out, struct diag *diag)
 {
     char where[sizeof diag->where];
     snprintf(where, sizeof where, "%s/%s", path, name);
@@ -417,6 +440,14 @@ static enum status read_file(int folder, const char *path, const char *name, uin
     if (status)
         goto done;
     room = (size_t)st.st_size;
+    if (map && room) {
+        void *at = mmap(NULL, room, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (at != MAP_FAILED) {
+            close(fd);
+            *out = (struct capture_segment){.data = at, .bytes = room, .mapped = true};
+            return STATUS_OK;
+        }
+    }
     data = malloc(room ? room : 1);
     if (!data) {
         status = diag_set(diag, STATUS_NO_MEMORY, where, -1, "no memory for %zu bytes", room);
@@ -440,8 +471,7 @@ done:
         free(data);
         return status;
     }
-    *out = data;
-    *out_bytes = bytes;
+    *out = (struct capture_segment){.data = data, .bytes = bytes};
     return STATUS_OK;
 }
 
@@ -459,19 +489,19 @@ static enum status read_segments(struct capture *c, int folder, struct diag *dia
     if (count < 0)
         return diag_set(diag, STATUS_IO, c->path, -1, "cannot list the folder: %s", strerror(errno));
     enum status status = STATUS_OK;
+    bool map = settled(c);
     for (int i = 0; i < count && !status; i++) {
-        uint8_t *data = NULL;
-        size_t bytes = 0;
+        struct capture_segment segment = {0};
         if (strncmp(names[i]->d_name, "process-", 8) == 0) {
             c->process_count++;
             continue;
         }
         struct diag problem;
-        status = read_file(folder, c->path, names[i]->d_name, SEGMENT_LIMIT, &data, &bytes, &problem);
+        status = read_file(folder, c->path, names[i]->d_name, SEGMENT_LIMIT, map, &segment, &problem);
         if (status && status != STATUS_NO_MEMORY) { /* the others may be fine */
             reject_at(c, names[i]->d_name, 0, problem.text);
             status = STATUS_OK;
-        } else if (status || !push_segment(c, names[i]->d_name, data, bytes)) {
+        } else if (status || !push_segment(c, names[i]->d_name, segment)) {
             status = diag_set(diag, STATUS_NO_MEMORY, c->path, -1, "no memory for %s", names[i]->d_name);
         }
     }
@@ -499,8 +529,7 @@ enum status capture_open(const char *path, struct capture **out, struct diag *di
     struct capture *c = new_capture(path, diag);
     if (!c)
         return STATUS_NO_MEMORY;
-    uint8_t *header = NULL;
-    size_t header_bytes = 0;
+    struct capture_segment header = {0};
     enum status status;
     char where[sizeof diag->where];
     snprintf(where, sizeof where, "%s/capture.bin", path);
@@ -511,16 +540,16 @@ enum status capture_open(const char *path, struct capture **out, struct diag *di
                                   : diag_set(diag, STATUS_IO, path, -1, "%s", strerror(errno));
         goto done;
     }
-    status = read_file(folder, path, "capture.bin", SEGMENT_LIMIT, &header, &header_bytes, diag);
+    status = read_file(folder, path, "capture.bin", SEGMENT_LIMIT, false, &header, diag);
     if (!status)
-        status = take_header(c, where, (struct capture_bytes){header, header_bytes}, diag);
+        status = take_header(c, where, (struct capture_bytes){header.data, header.bytes}, diag);
     if (!status)
         status = read_segments(c, folder, diag);
     if (!status)
         status = take_records(c, diag);
     close(folder);
 done:
-    free(header);
+    release(&header);
     if (status) {
         capture_close(c);
         return status;
@@ -543,7 +572,7 @@ enum status capture_open_memory(struct capture_bytes header, const struct captur
         uint8_t *copy = malloc(segments[i].bytes ? segments[i].bytes : 1);
         if (copy && segments[i].bytes)
             memcpy(copy, segments[i].data, segments[i].bytes);
-        if (!copy || !push_segment(c, name, copy, segments[i].bytes))
+        if (!copy || !push_segment(c, name, (struct capture_segment){.data = copy, .bytes = segments[i].bytes}))
             status = diag_set(diag, STATUS_NO_MEMORY, name, -1, "no memory for %zu bytes", segments[i].bytes);
     }
     if (!status)
@@ -562,7 +591,7 @@ void capture_close(struct capture *c)
         return;
     for (size_t i = 0; i < c->segment_count; i++) {
         free(c->segments[i].name);
-        free(c->segments[i].data);
+        release(&c->segments[i]);
     }
     for (size_t i = 0; i < c->strings.capacity; i++)
         if (c->strings.slots[i].used)

@@ -155,20 +155,11 @@ static void take_nowhere(const struct model *m, const struct extent *e, struct s
     add_result(f, e);
 }
 
-/* The live allocation nearest below, or above, the address. */
+/* The live allocation nearest below, or above, the address, which lies in none. */
 static const struct model_allocation *neighbour(const struct model_live *live, uint64_t address, bool above)
 {
-    size_t low = 0, high = live->live_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (live->live[middle]->address <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (above)
-        return low < live->live_count ? live->live[low] : NULL;
-    return low ? live->live[low - 1] : NULL;
+    struct address_place place = address_list_from(&live->live, address); /* in none of them */
+    return above ? address_list_next(&live->live, &place) : address_list_before(&live->live, place);
 }
 
 static void take_extent(const struct model *m, const struct model_live *live, const struct extent *e,

@@ -29,8 +29,9 @@ struct damage_case {
 /* Of the looking stream only the work between its own two looks; of the others all of the window. */
 static bool in_window(const struct damage_case *c, const struct model_launch *l)
 {
-    return model_launch_ran(l) && (!c->look || l->record->stream != c->look->stream ||
-                                   (l->seq >= c->look->clean_seq && l->seq < c->look->upto_seq));
+    return model_launch_ran(l) &&
+           (!c->look || l->record->stream != c->look->stream ||
+            (model_launch_seq(l) >= c->look->clean_seq && model_launch_seq(l) < c->look->upto_seq));
 }
 
 static bool outside_write(const struct judgement_fault *f)
@@ -79,7 +80,7 @@ static bool reaches(const struct damage_case *c, const struct model_launch *l)
 {
     const uint8_t *params = model_launch_params(l);
     const struct model_allocation *a = c->allocation;
-    if (l->graph) {
+    if (model_launch_graph(l)) {
         struct model_nodes nodes = model_launch_nodes(l);
         bool found = !nodes.complete;
         for (size_t i = 0; i < nodes.count && !found; i++)
@@ -208,8 +209,8 @@ static bool join_sibling(const struct damage_case *c)
                 if (f->evidence_count < 8)
                     finding_evidence(
                         f, "sibling",
-                        "launch %zu was not re-executed; it is of the same kernel%s as launch %zu, which was",
-                        l->number, l->record->config == sibling->record->config ? " and shape" : "", sibling->number);
+                        "launch %u was not re-executed; it is of the same kernel%s as launch %u, which was", l->number,
+                        l->record->config == sibling->record->config ? " and shape" : "", sibling->number);
                 add_sentinel(c, f, NULL);
                 return true;
             }
@@ -239,7 +240,7 @@ static void suspects_text(const struct damage_case *c, char *out, size_t bytes)
             snprintf(out + used, bytes - used, ", ...");
             return;
         }
-        used += (size_t)snprintf(out + used, bytes - used, "%s%.60s (launch %zu)", shown == 1 ? ": " : ", ",
+        used += (size_t)snprintf(out + used, bytes - used, "%s%.60s (launch %u)", shown == 1 ? ": " : ", ",
                                  l->kernel->name, l->number);
     }
 }

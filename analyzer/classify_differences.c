@@ -88,7 +88,7 @@ void classify_differences(const struct model *m, const struct judgements *js, st
             f->offset = (int64_t)d->offset;
             describe(d, f);
             add_candidates(m, l, d, f);
-            finding_next(f, "ops-debug show %s %zu", m->capture->shell_path, l->number);
+            finding_next(f, "ops-debug show %s %u", m->capture->shell_path, l->number);
         }
     }
 }

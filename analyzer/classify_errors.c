@@ -65,9 +65,9 @@ static size_t still_running(const struct model *m, uint64_t error, size_t *first
             continue;
         (void)map_get(&of_stream, 0, &all);
         (void)map_get(&of_stream, l->record->stream, &own);
-        if (l->seq <= all)
+        if (model_launch_seq(l) <= all)
             break;
-        if (l->seq <= own)
+        if (model_launch_seq(l) <= own)
             continue;
         *first = l->number;
         *last = count++ ? *last : l->number;
@@ -122,12 +122,13 @@ static void take_sticky(const struct model *m, const struct judgements *js, cons
 static void take_refused(const struct model *m, const struct model_launch *l, struct symbols *symbols,
                          struct findings *out)
 {
-    int32_t code = l->error ? l->error->code : 0;
+    const struct cap_error *error = model_launch_error(m, l);
+    int32_t code = error ? error->code : 0;
     for (size_t i = 0; i < out->count; i++) {
         struct finding *old = &out->items[i];
         const struct model_launch *first = model_launch_by_number(m, old->launch);
-        if (old->class == FINDING_FAILED_LAUNCH && first && first->kernel == l->kernel && first->error &&
-            first->error->code == code) {
+        const struct cap_error *known = first ? model_launch_error(m, first) : NULL;
+        if (old->class == FINDING_FAILED_LAUNCH && known && first->kernel == l->kernel && known->code == code) {
             finding_launch(old, l->number);
             return;
         }
@@ -143,17 +144,17 @@ static void take_refused(const struct model *m, const struct model_launch *l, st
         f->function = s->frames[s->own].function ? strdup(s->frames[s->own].function) : NULL;
     }
     finding_launch(f, l->number);
-    finding_summary(f, "the driver refused the launch with %s (%d)", error_name(m, l->error), code);
-    if (l->graph)
-        finding_evidence(f, "device-error", "%s (%d) from the launch call of %s", error_name(m, l->error), code,
+    finding_summary(f, "the driver refused the launch with %s (%d)", error_name(m, error), code);
+    if (model_launch_graph(l))
+        finding_evidence(f, "device-error", "%s (%d) from the launch call of %s", error_name(m, error), code,
                          l->kernel->name);
     else
         finding_evidence(
             f, "device-error",
             "%s (%d) from the launch call; grid %u x %u x %u, block %u x %u x %u, %u bytes of dynamic shared memory",
-            error_name(m, l->error), code, l->config->grid[0], l->config->grid[1], l->config->grid[2],
-            l->config->block[0], l->config->block[1], l->config->block[2], l->config->dynamic_shared_bytes);
-    finding_next(f, "ops-debug show %s %zu", m->capture->shell_path, l->number);
+            error_name(m, error), code, l->config->grid[0], l->config->grid[1], l->config->grid[2], l->config->block[0],
+            l->config->block[1], l->config->block[2], l->config->dynamic_shared_bytes);
+    finding_next(f, "ops-debug show %s %u", m->capture->shell_path, l->number);
 }
 
 void classify_errors(const struct model *m, const struct judgements *js, struct symbols *symbols, struct findings *out)
@@ -166,8 +167,12 @@ void classify_errors(const struct model *m, const struct judgements *js, struct 
         take_sticky(m, js, m->errors[i], out);
         break; /* every later call returns the same */
     }
-    for (size_t i = 0; i < m->launch_count; i++)
-        if (m->launches[i].record->outcome == CAP_LAUNCH_FAILED && m->launches[i].seq < died &&
-            !(m->launches[i].error && sticky(m->launches[i].error->code)))
-            take_refused(m, &m->launches[i], symbols, out);
+    for (size_t i = 0; i < m->launch_count; i++) {
+        const struct model_launch *l = &m->launches[i];
+        if (l->record->outcome != CAP_LAUNCH_FAILED || model_launch_seq(l) >= died)
+            continue;
+        const struct cap_error *error = model_launch_error(m, l);
+        if (!error || !sticky(error->code))
+            take_refused(m, l, symbols, out);
+    }
 }

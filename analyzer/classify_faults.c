@@ -222,8 +222,9 @@ static struct finding *same_branches(const struct model *m, struct findings *fs,
             model_launch_kernel(m, first, old->node) != model_launch_kernel(m, l, f->node) ||
             model_launch_kernel(m, first, old->other_node) != model_launch_kernel(m, l, f->other_node))
             continue;
-        if (first->graph == l->graph ? old->node == f->node && old->other_node == f->other_node
-                                     : old->allocation == f->allocation)
+        if (model_launch_graph(first) == model_launch_graph(l)
+                ? old->node == f->node && old->other_node == f->other_node
+                : old->allocation == f->allocation)
             return old;
     }
     return NULL;
@@ -342,7 +343,7 @@ static void take_fault(const struct model *m, struct symbols *symbols, const str
         summarise(m, symbols, f, new);
         add_evidence(m, f, new);
     }
-    finding_next(new, "ops-debug show %s %zu", m->capture->shell_path, l->number);
+    finding_next(new, "ops-debug show %s %u", m->capture->shell_path, l->number);
 }
 
 void classify_faults(const struct model *m, const struct judgements *js, struct symbols *symbols, struct findings *out)

@@ -54,7 +54,7 @@ static void suspect(const struct model *m, struct symbols *symbols, const struct
     const struct capture *c = m->capture;
     for (size_t i = 0; params && i < c->record_count; i++) {
         const struct cap_guard *g = (const void *)c->records[i];
-        if (g->head.type != CAP_GUARD || g->head.seq > l->seq)
+        if (g->head.type != CAP_GUARD || g->head.seq > model_launch_seq(l))
             continue;
         for (size_t at = 0; at + 8 <= l->record->param_bytes; at += 8) {
             const struct model_allocation *a = model_allocation_by_id(m, g->allocation);
@@ -64,9 +64,9 @@ static void suspect(const struct model *m, struct symbols *symbols, const struct
                 continue;
             char text[PLACE_ALLOCATION_BYTES];
             place_allocation(symbols, a, text);
-            finding_evidence(f, "guard-page", "an argument of launch %zu points to %s, which %s", l->number, text,
-                             a->free_seq < l->seq ? "was freed and has been unmapped since"
-                                                  : "has guard pages: leaving it stops the device");
+            finding_evidence(f, "guard-page", "an argument of launch %u points to %s, which %s", l->number, text,
+                             a->free_seq < model_launch_seq(l) ? "was freed and has been unmapped since"
+                                                               : "has guard pages: leaving it stops the device");
             if (!f->window_last && !f->allocation)
                 f->allocation = a->id;
             if (*how < 2)

@@ -15,7 +15,7 @@ static struct finding *known_origin(const struct model *m, struct findings *fs, 
         const struct finding *f = &fs->items[i];
         const struct model_allocation *a = model_allocation_by_id(m, f->allocation);
         const struct model_launch *l = model_launch_by_number(m, f->launch);
-        if (f->class == FINDING_NAN_ORIGIN && a && l && l->seq < mark->head.seq &&
+        if (f->class == FINDING_NAN_ORIGIN && a && l && model_launch_seq(l) < mark->head.seq &&
             a->address < mark->address + mark->bytes && mark->address < a->address + a->bytes)
             return &fs->items[i];
     }
@@ -117,7 +117,7 @@ void classify_names(const struct model *m, struct findings *out)
                                               before   ? a->address
                                               : behind ? last
                                                        : address,
-                                              l ? l->seq : UINT64_MAX);
+                                              l ? model_launch_seq(l) : UINT64_MAX);
         char shape[160], where[128];
         if (!n)
             continue;

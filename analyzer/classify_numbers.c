@@ -95,7 +95,7 @@ static void take_number(const struct model *m, struct symbols *symbols, const st
     else
         describe_approximation(n, buffer, f);
     place_inlined(f, &n->access);
-    finding_next(f, "ops-debug show %s %zu", m->capture->shell_path, l->number);
+    finding_next(f, "ops-debug show %s %u", m->capture->shell_path, l->number);
 }
 
 void classify_numbers(const struct model *m, const struct judgements *js, struct symbols *symbols, struct findings *out)

@@ -76,7 +76,7 @@ static const char *work_text(const struct teller *t, const struct order_use *u, 
     symbols_place(t->symbols, stack_of(u), place, sizeof place);
     const char *open = *place ? " (" : "", *close = *place ? ")" : "";
     if (u->launch)
-        snprintf(out, WORK_BYTES, "launch %zu, %.80s%s%s%s", u->launch->number, u->launch->kernel->name, open, place,
+        snprintf(out, WORK_BYTES, "launch %u, %.80s%s%s%s", u->launch->number, u->launch->kernel->name, open, place,
                  close);
     else
         snprintf(out, WORK_BYTES, "%s%s%s%s", names[u->kind], open, place, close);
@@ -157,9 +157,9 @@ static void tell(struct teller *t, struct told *told, const struct order_pair *p
     add_sides(t, f, p);
     add_missing(t, f, p);
     if (p->earlier->launch)
-        finding_next(f, "ops-debug show %s %zu", t->model->capture->shell_path, p->earlier->launch->number);
+        finding_next(f, "ops-debug show %s %u", t->model->capture->shell_path, p->earlier->launch->number);
     if (p->later->launch)
-        finding_next(f, "ops-debug show %s %zu", t->model->capture->shell_path, p->later->launch->number);
+        finding_next(f, "ops-debug show %s %u", t->model->capture->shell_path, p->later->launch->number);
     if (!shown->launch)
         finding_next(f, "ops-debug report -v %s", t->model->capture->shell_path);
 }

@@ -131,10 +131,9 @@ static void print_text(struct session *s, const struct attribute *a, const struc
         free(headline);
     }
     symbols_place(s->symbols, a->allocation->record->stack, place, sizeof place);
-    snprintf(line, sizeof line, "launch %zu, %.200s; allocation %u of %" PRIu64 " bytes%s%s, as %s%s",
-             a->launch->number, a->launch->kernel->name, a->allocation->id, a->allocation->bytes,
-             *place ? ", allocated at " : "", place, element_name(a->type),
-             a->type_guessed ? " (a guess; --type names it)" : "");
+    snprintf(line, sizeof line, "launch %u, %.200s; allocation %u of %" PRIu64 " bytes%s%s, as %s%s", a->launch->number,
+             a->launch->kernel->name, a->allocation->id, a->allocation->bytes, *place ? ", allocated at " : "", place,
+             element_name(a->type), a->type_guessed ? " (a guess; --type names it)" : "");
     text_fold(stdout, "", 4, line);
     if (f && f->allocation == a->allocation->id && f->offset >= 0 && (uint64_t)f->offset >= a->allocation->bytes)
         printf("the access lies past its end, at offset %" PRId64 "; these are its last elements\n", f->offset);

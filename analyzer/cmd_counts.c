@@ -100,7 +100,7 @@ static enum status count_all(struct session *s, struct selection *selection, con
         valid_bytes_mark_all(&v.valid, &s->model->allocations[i]);
     for (size_t i = 0; !status && i < s->model->launch_count; i++) {
         const struct model_launch *l = &s->model->launches[i];
-        model_live_advance(&v.live, l->seq);
+        model_live_advance(&v.live, model_launch_seq(l));
         if (selection_takes(selection, l))
             count_launch(&v, l, c);
     }

@@ -53,8 +53,8 @@ static void path_of(const struct exporter *e, const struct cap_snapshot *s, char
         snprintf(argument, sizeof argument, "_argument-%d", number);
     if (s->offset)
         snprintf(offset, sizeof offset, "_offset-%" PRIu64, s->offset);
-    snprintf(out, bytes, "%s/launch-%zu%s_allocation-%u%s_%s.npy", e->output, e->launch->number, argument,
-             s->allocation, offset, s->when == CAP_BEFORE ? "before" : "after");
+    snprintf(out, bytes, "%s/launch-%u%s_allocation-%u%s_%s.npy", e->output, e->launch->number, argument, s->allocation,
+             offset, s->when == CAP_BEFORE ? "before" : "after");
 }
 
 static enum element_type type_of(const struct exporter *e, const struct cap_snapshot *s, const uint8_t *data)
@@ -88,15 +88,15 @@ static enum status write_all(struct exporter *e, size_t *written, struct diag *d
 {
     const struct model *m = e->session.model;
     size_t count = 0;
-    for (size_t i = 0; i < e->launch->snapshot_count; i++)
-        count += wanted(e, m->snapshots[e->launch->first_snapshot + i]);
+    for (size_t i = 0; model_launch_snapshot(m, e->launch, i); i++)
+        count += wanted(e, model_launch_snapshot(m, e->launch, i));
     size_t n = strlen(e->output);
     bool file = n >= 4 && strcmp(e->output + n - 4, ".npy") == 0;
     e->into_folder = !file;
     *written = 0;
     if (count == 0)
         return diag_set(diag, STATUS_BAD_INPUT, m->capture->path, -1,
-                        "launch %zu has no such snapshot (`ops-debug show %s %zu` lists them)", e->launch->number,
+                        "launch %u has no such snapshot (`ops-debug show %s %u` lists them)", e->launch->number,
                         m->capture->path, e->launch->number);
     if (file && count > 1)
         return diag_set(diag, STATUS_BAD_INPUT, e->output, -1,
@@ -104,8 +104,8 @@ static enum status write_all(struct exporter *e, size_t *written, struct diag *d
                         count);
     if (e->into_folder && mkdir(e->output, 0777) != 0 && errno != EEXIST)
         return diag_set(diag, STATUS_IO, e->output, -1, "%s", strerror(errno));
-    for (size_t i = 0; i < e->launch->snapshot_count; i++) {
-        const struct cap_snapshot *s = m->snapshots[e->launch->first_snapshot + i];
+    const struct cap_snapshot *s;
+    for (size_t i = 0; (s = model_launch_snapshot(m, e->launch, i)); i++) {
         enum status status = wanted(e, s) ? write_snapshot(e, s, diag) : STATUS_OK;
         if (status)
             return status;

@@ -90,10 +90,10 @@ static void stream_text(const struct hang *h, const struct hang_stream *s, char 
     else if (h->life == PROCESS_ALIVE && s->asked_ns > 3000000000u)
         snprintf(out, bytes, "was asked last %s ago", text_time(s->asked_ns, ran));
     else if (s->running)
-        snprintf(out, bytes, "launch %zu, %.120s, has begun (%s ago or more) and not ended", s->running->number,
+        snprintf(out, bytes, "launch %u, %.120s, has begun (%s ago or more) and not ended", s->running->number,
                  s->running->kernel->name, text_time(s->running_ns, ran));
     else if (s->next)
-        snprintf(out, bytes, "launch %zu, %.120s, has not begun; nothing has moved for %s%s", s->next->number,
+        snprintf(out, bytes, "launch %u, %.120s, has not begun; nothing has moved for %s%s", s->next->number,
                  s->next->kernel->name, text_time(s->still_ns, still), waits);
     else if (state->busy == CAP_BUSY_YES)
         snprintf(out, bytes, "has work that is not complete; nothing has moved for %s%s", text_time(s->still_ns, still),
@@ -110,7 +110,7 @@ static void print_arguments(struct session *s, const struct model_launch *l)
     struct report_argument *args = report_arguments(s->model, l, &count);
     for (size_t i = 0; i < count; i++) {
         char meaning[320];
-        report_argument_text(s, &args[i], l->seq, meaning, sizeof meaning);
+        report_argument_text(s, &args[i], model_launch_seq(l), meaning, sizeof meaning);
         printf("              argument %zu: 0x%" PRIx64 "%s%s\n", i, args[i].value, *meaning ? ", " : "", meaning);
     }
     free(args);

@@ -25,7 +25,7 @@ static const char *verdict_text(const struct session *s, const struct model_laun
 
 static void shape_text(const struct model_launch *l, const uint32_t v[3], char out[40])
 {
-    if (l->graph)
+    if (model_launch_graph(l))
         snprintf(out, 40, "-");
     else if (v[2] != 1)
         snprintf(out, 40, "%ux%ux%u", v[0], v[1], v[2]);
@@ -73,20 +73,22 @@ static void list_text(const struct session *s, struct selection *selection, bool
                                              "verdict", "module"});
     for (size_t i = 0; i < s->model->launch_count; i++) {
         const struct model_launch *l = &s->model->launches[i];
+        const char *module = model_launch_place(s->model, l)->module_path;
         char number[24], grid[40], block[40], stream[24], launch[24], device[24], wait[24];
         if (operators)
-            list_operators(s, &t, &next, l->seq, verbose);
+            list_operators(s, &t, &next, model_launch_seq(l), verbose);
         if (operators)
-            list_marks(s, &t, &next_mark, l->seq);
+            list_marks(s, &t, &next_mark, model_launch_seq(l));
         if (!selection_takes(selection, l))
             continue;
         shape_text(l, l->config->grid, grid);
         shape_text(l, l->config->block, block);
         text_table_row(&t, (const char *const[]){text_number(l->number, number),
                                                  verbose ? l->kernel->full_name : l->kernel->name, grid, block,
-                                                 text_number(l->record->stream, stream), text_time(l->host_ns, launch),
+                                                 text_number(l->record->stream, stream),
+                                                 text_time(model_launch_host_ns(l), launch),
                                                  l->time_source ? text_time(l->device_ns, device) : "-",
-                                                 text_time(l->wait_ns, wait), verdict_text(s, l), l->module_path});
+                                                 text_time(l->wait_ns, wait), verdict_text(s, l), module});
     }
     if (operators)
         list_operators(s, &t, &next, UINT64_MAX, verbose);
@@ -128,9 +130,12 @@ static bool list_json(const struct session *s, struct selection *selection, bool
     cJSON_AddNumberToObject(root, "schema", 1);
     cJSON_AddStringToObject(root, "capture", s->capture->path);
     cJSON *array = cJSON_AddArrayToObject(root, "launches");
-    struct bound *bounds = bounds_of(s->model, &s->judgements);
+    struct bound_walk walk;
+    bound_walk_start(&walk, s->model, &s->judgements);
     for (size_t i = 0; i < s->model->launch_count; i++) {
         const struct model_launch *l = &s->model->launches[i];
+        const struct model_place *place = model_launch_place(s->model, l);
+        struct bound bound = bound_walk_next(&walk, l);
         if (!selection_takes(selection, l))
             continue;
         cJSON *json = cJSON_CreateObject();
@@ -139,29 +144,27 @@ static bool list_json(const struct session *s, struct selection *selection, bool
         add_shape(json, "grid", l->config->grid);
         add_shape(json, "block", l->config->block);
         cJSON_AddNumberToObject(json, "stream", l->record->stream);
-        cJSON_AddNumberToObject(json, "launch_ns", (double)l->host_ns);
+        cJSON_AddNumberToObject(json, "launch_ns", (double)model_launch_host_ns(l));
         if (l->time_source)
             cJSON_AddNumberToObject(json, "device_ns", (double)l->device_ns);
         else
             cJSON_AddNullToObject(json, "device_ns");
         cJSON_AddNumberToObject(json, "wait_ns", (double)l->wait_ns);
-        if (bounds) {
-            cJSON_AddNumberToObject(json, "bound_ns", (double)bounds[i].ns);
-            cJSON_AddStringToObject(json, "bound_by", bound_name(bounds[i].by));
-            cJSON_AddNumberToObject(json, "bytes_moved", (double)bounds[i].bytes);
-            cJSON_AddBoolToObject(json, "bytes_counted", bounds[i].counted);
-            cJSON_AddNumberToObject(json, "operations", (double)bounds[i].operations);
-        }
-        if (l->graph)
-            cJSON_AddNumberToObject(json, "graph", l->graph->id);
+        cJSON_AddNumberToObject(json, "bound_ns", (double)bound.ns);
+        cJSON_AddStringToObject(json, "bound_by", bound_name(bound.by));
+        cJSON_AddNumberToObject(json, "bytes_moved", (double)bound.bytes);
+        cJSON_AddBoolToObject(json, "bytes_counted", bound.counted);
+        cJSON_AddNumberToObject(json, "operations", (double)bound.operations);
+        if (model_launch_graph(l))
+            cJSON_AddNumberToObject(json, "graph", model_launch_graph(l)->id);
         cJSON_AddStringToObject(json, "verdict", verdict_text(s, l));
-        cJSON_AddStringToObject(json, "module_path", l->module_path);
-        cJSON_AddNumberToObject(json, "iteration", l->iteration);
-        if (l->operator)
-            cJSON_AddNumberToObject(json, "operator", (double)l->operator);
+        cJSON_AddStringToObject(json, "module_path", place->module_path);
+        cJSON_AddNumberToObject(json, "iteration", place->iteration);
+        if (place->operator)
+            cJSON_AddNumberToObject(json, "operator", (double)place->operator);
         cJSON_AddItemToArray(array, json);
     }
-    free(bounds);
+    bound_walk_end(&walk);
     cJSON *marks = cJSON_AddArrayToObject(root, "marks");
     for (size_t i = 0; with_operators && i < s->model->mark_count; i++)
         cJSON_AddItemToArray(marks, mark_json(s, &s->model->marks[i]));

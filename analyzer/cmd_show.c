@@ -29,7 +29,7 @@ static void print_arguments(struct session *s, const struct model_launch *l)
     for (size_t i = 0; i < count; i++) {
         char number[24], offset[24], size[24], value[24], meaning[320];
         snprintf(value, sizeof value, "0x%" PRIx64, args[i].value);
-        report_argument_text(s, &args[i], l->seq, meaning, sizeof meaning);
+        report_argument_text(s, &args[i], model_launch_seq(l), meaning, sizeof meaning);
         text_table_row(&t, (const char *const[]){text_number(i, number), text_number(args[i].offset, offset),
                                                  text_number(args[i].size, size), value, meaning});
     }
@@ -104,15 +104,15 @@ static void print_snapshots(const struct session *s, const struct model_launch *
 {
     struct text_table t = {.columns = 5, .right = {false, true, true, true, false}};
     text_table_row(&t, (const char *const[]){"snapshot", "allocation", "offset", "bytes", "content"});
-    for (size_t i = 0; i < l->snapshot_count; i++) {
-        const struct cap_snapshot *p = s->model->snapshots[l->first_snapshot + i];
+    const struct cap_snapshot *p;
+    for (size_t i = 0; (p = model_launch_snapshot(s->model, l, i)); i++) {
         char allocation[24], offset[24], bytes[24], hash[HASH_TEXT_BYTES];
         hash_text((struct hash128){p->hash_low, p->hash_high}, hash);
         text_table_row(&t, (const char *const[]){p->when == CAP_BEFORE ? "before" : "after",
                                                  text_number(p->allocation, allocation), text_number(p->offset, offset),
                                                  text_number(p->bytes, bytes), hash});
     }
-    if (l->snapshot_count) {
+    if (l->snapshots) {
         text_table_print(&t, stdout, "  ");
         return;
     }
@@ -160,31 +160,33 @@ static void show_text(struct session *s, const struct model_launch *l, bool verb
 {
     const struct cap_config *c = l->config;
     const struct cap_kernel *k = l->kernel->record;
+    const struct model_place *place = model_launch_place(s->model, l);
+    const struct cap_error *error = model_launch_error(s->model, l);
     char launch[24], device[24], wait[24], start[24];
     text_fold(stdout, "", 4, l->kernel->full_name);
-    printf("launch %zu of %zu on stream %u, %s after the start\n", l->number, s->model->launch_count, l->record->stream,
+    printf("launch %u of %zu on stream %u, %s after the start\n", l->number, s->model->launch_count, l->record->stream,
            text_time(capture_time_ns(s->capture, l->record->head.tsc), start));
-    if (*l->module_path)
-        printf("in module %s, iteration %u\n", l->module_path, l->iteration);
-    if (l->operator)
-        printf("inside operator %zu, %s; ops-debug show %s op%zu\n", l->operator,
-               model_operator_by_number(s->model, l->operator)->name, s->capture->shell_path, l->operator);
-    if (!l->graph)
+    if (*place->module_path)
+        printf("in module %s, iteration %u\n", place->module_path, place->iteration);
+    if (place->operator)
+        printf("inside operator %u, %s; ops-debug show %s op%u\n", place->operator,
+               model_operator_by_number(s->model, place->operator)->name, s->capture->shell_path, place->operator);
+    if (!model_launch_graph(l))
         printf("grid %u x %u x %u, block %u x %u x %u, shared memory %u static + %u dynamic, %u registers, %u bytes "
                "local\n",
                c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1], c->block[2], k->static_shared_bytes,
                c->dynamic_shared_bytes, k->registers, k->local_bytes);
-    printf("launch call %s, device %s, waited for %s\n", text_time(l->host_ns, launch),
+    printf("launch call %s, device %s, waited for %s\n", text_time(model_launch_host_ns(l), launch),
            l->time_source ? text_time(l->device_ns, device) : "-", text_time(l->wait_ns, wait));
     if (l->record->outcome == CAP_LAUNCH_FAILED)
-        printf("the driver refused it: %s\n", l->error ? capture_string(s->capture, l->error->name) : "?");
+        printf("the driver refused it: %s\n", error ? capture_string(s->capture, error->name) : "?");
     if (l->record->flags & CAP_LAUNCH_CAPTURING)
         puts("recorded into a graph, not executed then");
     if (l->record->flags & CAP_LAUNCH_BUDGET)
         puts("snapshots were left out: budget");
     print_judgement(s, l);
-    puts(l->graph ? "\nnodes" : "\narguments");
-    (l->graph ? print_nodes : print_arguments)(s, l);
+    puts(model_launch_graph(l) ? "\nnodes" : "\narguments");
+    (model_launch_graph(l) ? print_nodes : print_arguments)(s, l);
     puts("\nsnapshots");
     print_snapshots(s, l);
     puts("\nlaunched at");
@@ -223,7 +225,7 @@ static cJSON *arguments_json(const struct session *s, const struct model_launch 
 static void add_nodes(struct session *s, const struct model_launch *l, cJSON *root)
 {
     struct model_nodes nodes = model_launch_nodes(l);
-    cJSON_AddNumberToObject(root, "graph", l->graph->id);
+    cJSON_AddNumberToObject(root, "graph", model_launch_graph(l)->id);
     cJSON *array = cJSON_AddArrayToObject(root, "nodes");
     for (size_t i = 0; i < nodes.count; i++) {
         const struct cap_graph_node *n = nodes.items[i];
@@ -259,18 +261,18 @@ static bool show_json(struct session *s, const struct model_launch *l)
     }
     cJSON_AddNumberToObject(root, "dynamic_shared_bytes", l->config->dynamic_shared_bytes);
     cJSON_AddNumberToObject(root, "stream", l->record->stream);
-    cJSON_AddNumberToObject(root, "launch_ns", (double)l->host_ns);
+    cJSON_AddNumberToObject(root, "launch_ns", (double)model_launch_host_ns(l));
     cJSON_AddItemToObject(root, "device_ns",
                           l->time_source ? cJSON_CreateNumber((double)l->device_ns) : cJSON_CreateNull());
     cJSON_AddNumberToObject(root, "wait_ns", (double)l->wait_ns);
-    cJSON_AddStringToObject(root, "module_path", l->module_path);
-    cJSON_AddNumberToObject(root, "iteration", l->iteration);
+    cJSON_AddStringToObject(root, "module_path", model_launch_place(s->model, l)->module_path);
+    cJSON_AddNumberToObject(root, "iteration", model_launch_place(s->model, l)->iteration);
     cJSON_AddItemToObject(root, "arguments", arguments_json(s, l));
-    if (l->graph)
+    if (model_launch_graph(l))
         add_nodes(s, l, root);
     cJSON *snapshots = cJSON_AddArrayToObject(root, "snapshots");
-    for (size_t i = 0; i < l->snapshot_count; i++) {
-        const struct cap_snapshot *p = s->model->snapshots[l->first_snapshot + i];
+    const struct cap_snapshot *p;
+    for (size_t i = 0; (p = model_launch_snapshot(s->model, l, i)); i++) {
         char hash[HASH_TEXT_BYTES];
         hash_text((struct hash128){p->hash_low, p->hash_high}, hash);
         cJSON *json = cJSON_CreateObject();

@@ -52,7 +52,7 @@ static void origin_text(const struct health *all, const struct health_launch *h,
         birth_text(h, birth, sizeof birth);
         snprintf(out, bytes, "born here, %s", birth);
     } else if (h->source && h->parent != SIZE_MAX) {
-        snprintf(out, bytes, "from allocation %u, by launch %zu", h->source, all->launches[h->parent].launch->number);
+        snprintf(out, bytes, "from allocation %u, by launch %u", h->source, all->launches[h->parent].launch->number);
     } else if (h->source) {
         snprintf(out, bytes, "came in by allocation %u: %s", h->source, h->source_by);
     } else {
@@ -64,7 +64,7 @@ static void origin_text(const struct health *all, const struct health_launch *h,
 static void print_launch(struct session *s, const struct health *all, const struct health_launch *h, const char *title)
 {
     char line[1024], origin[600];
-    snprintf(line, sizeof line, "launch %zu, %.200s: ", h->launch->number, h->launch->kernel->name);
+    snprintf(line, sizeof line, "launch %u, %.200s: ", h->launch->number, h->launch->kernel->name);
     for (size_t i = 0; i < h->output_count; i++) {
         char output[400], both[640];
         output_text(s, &h->outputs[i], output, sizeof output);
@@ -106,7 +106,7 @@ static void print_text(struct session *s, const struct health *h, size_t only, b
         print_launch(s, h, &h->launches[i], i ? "then      " : "first     ");
     }
     if (h->count)
-        printf("\nnext:     ops-debug attribute %s --launch %zu --allocation %u\n", s->capture->shell_path,
+        printf("\nnext:     ops-debug attribute %s --launch %u --allocation %u\n", s->capture->shell_path,
                h->launches[0].launch->number, h->launches[0].outputs[0].allocation);
 }
 

@@ -60,8 +60,8 @@ enum status graph_contents_start(struct graph_contents *c, const struct model *m
                                  struct blob_cache *blobs, struct diag *diag)
 {
     *c = (struct graph_contents){0};
-    for (size_t i = 0; i < l->snapshot_count; i++) {
-        const struct cap_snapshot *s = m->snapshots[l->first_snapshot + i];
+    const struct cap_snapshot *s;
+    for (size_t i = 0; (s = model_launch_snapshot(m, l, i)); i++) {
         const struct model_allocation *a = model_allocation_by_id(m, s->allocation);
         if (s->when != CAP_BEFORE || !a || !s->bytes)
             continue;

@@ -198,7 +198,7 @@ static uint64_t done_before(const struct hang *h, const struct hang_stream *s)
 static void find_wait(struct hang *h, struct hang_stream *s)
 {
     const struct capture *c = h->session->capture;
-    uint64_t from = done_before(h, s), upto = s->next ? s->next->seq : UINT64_MAX;
+    uint64_t from = done_before(h, s), upto = s->next ? model_launch_seq(s->next) : UINT64_MAX;
     if (!s->state || s->state->busy != CAP_BUSY_YES || s->running)
         return;
     for (size_t i = 0; i < c->record_count && c->records[i]->seq < upto; i++) {

@@ -50,9 +50,9 @@ static void next_commands(struct finding *f, const struct hang *h, const struct 
 {
     const char *path = h->session->capture->shell_path;
     if (l)
-        finding_next(f, "ops-debug show %s %zu", path, l->number);
-    if (l && l->snapshot_count)
-        finding_next(f, "ops-debug verify --launch %zu %s", l->number, path);
+        finding_next(f, "ops-debug show %s %u", path, l->number);
+    if (l && l->snapshots)
+        finding_next(f, "ops-debug verify --launch %u %s", l->number, path);
     if (h->life == PROCESS_ALIVE)
         finding_next(f, "gdb -p %u", h->session->capture->header.pid);
 }

@@ -138,8 +138,8 @@ static uint8_t *before_of(struct health_scan *s, const struct model_launch *l, c
 {
     struct diag diag;
     *unchanged = false;
-    for (size_t i = 0; i < l->snapshot_count; i++) {
-        const struct cap_snapshot *b = s->model->snapshots[l->first_snapshot + i];
+    const struct cap_snapshot *b;
+    for (size_t i = 0; (b = model_launch_snapshot(s->model, l, i)); i++) {
         if (b->when != CAP_BEFORE || b->allocation != after->allocation || b->offset != after->offset ||
             b->bytes != after->bytes)
             continue;
@@ -187,10 +187,10 @@ static bool look_at_launch(struct health_scan *s, const struct model_launch *l)
     size_t seen = 0;
     if (!model_launch_ran(l))
         return true;
-    if (!rerun_at(&s->walk, l) || (l->snapshot_count && !learn_kernel(s, l)))
+    if (!rerun_at(&s->walk, l) || (l->snapshots && !learn_kernel(s, l)))
         return false;
-    for (size_t i = 0; i < l->snapshot_count; i++) {
-        const struct cap_snapshot *snapshot = s->model->snapshots[l->first_snapshot + i];
+    const struct cap_snapshot *snapshot;
+    for (size_t i = 0; (snapshot = model_launch_snapshot(s->model, l, i)); i++) {
         if (snapshot->when != CAP_AFTER)
             continue;
         seen++;

@@ -109,7 +109,7 @@ static void writer_text(const struct health_scan *s, const struct model_launch *
     const struct capture *c = s->model->capture;
     uint64_t address = a->address + offset;
     snprintf(out, bytes, "nothing that was recorded wrote it");
-    for (size_t i = 0; i < c->record_count && c->records[i]->seq < l->seq; i++) {
+    for (size_t i = 0; i < c->record_count && c->records[i]->seq < model_launch_seq(l); i++) {
         const struct cap_head *record = c->records[i];
         if (record->seq <= a->seq)
             continue;
@@ -124,8 +124,8 @@ static void writer_text(const struct health_scan *s, const struct model_launch *
                 snprintf(out, bytes, "set there by a memset");
         } else if (record->type == CAP_LAUNCH) {
             const struct model_launch *w = model_launch_by_seq(s->model, record->seq);
-            if (w && model_launch_ran(w) && !w->snapshot_count && points_into(w, a))
-                snprintf(out, bytes, "perhaps by launch %zu, %.100s, which has no snapshots", w->number,
+            if (w && model_launch_ran(w) && !w->snapshots && points_into(w, a))
+                snprintf(out, bytes, "perhaps by launch %u, %.100s, which has no snapshots", w->number,
                          w->kernel->name);
         }
     }
@@ -135,8 +135,8 @@ static void take_source(struct health_scan *s, const struct rerun *r, size_t ind
 {
     struct health_launch *h = &s->out->launches[index];
     const struct model_allocation *last = NULL;
-    for (size_t i = 0; i < h->launch->snapshot_count; i++) {
-        const struct cap_snapshot *p = s->model->snapshots[h->launch->first_snapshot + i];
+    const struct cap_snapshot *p;
+    for (size_t i = 0; (p = model_launch_snapshot(s->model, h->launch, i)); i++) {
         const struct model_allocation *a = model_allocation_by_id(s->model, p->allocation);
         uint64_t offset;
         if (p->when != CAP_BEFORE || !a || a == last || !bad_input(s, h->launch, r, a, &offset))

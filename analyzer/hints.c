@@ -32,7 +32,7 @@ static size_t unseen_launches(const struct session *s)
         const struct judgement *j = judgements_find(&s->judgements, l->number);
         const char *why = j && j->reason ? j->reason : "";
         bool lacking = strcmp(why, "no-inputs") == 0 || strcmp(why, "no-outputs") == 0 || strcmp(why, "budget") == 0;
-        n += model_launch_ran(l) && (j ? lacking : l->snapshot_count == 0);
+        n += model_launch_ran(l) && (j ? lacking : !l->snapshots);
     }
     return n;
 }

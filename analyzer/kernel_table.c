@@ -37,25 +37,27 @@ struct kernel_table kernel_table_of(const struct model *m, const struct judgemen
     struct kernel_table t = {.rows = calloc(m->kernel_count + 1, sizeof *t.rows)};
     if (!t.rows)
         return t;
-    struct bound *bounds = bounds_of(m, js);
+    struct bound_walk walk;
+    bound_walk_start(&walk, m, js);
     for (size_t i = 0; i < m->kernel_count; i++)
         t.rows[i].kernel = &m->kernels[i];
     for (size_t i = 0; i < m->launch_count; i++) {
         const struct model_launch *l = &m->launches[i];
-        struct kernel_row one = {.launches = 1, .launch_ns = l->host_ns, .wait_ns = l->wait_ns};
+        struct kernel_row one = {.launches = 1, .launch_ns = model_launch_host_ns(l), .wait_ns = l->wait_ns};
         if (l->time_source) {
             t.time_source = l->time_source;
             one.timed = 1;
             one.device_ns = l->device_ns;
         }
-        if (bounds && bounds[i].by != BOUND_UNKNOWN) {
+        struct bound bound = bound_walk_next(&walk, l);
+        if (bound.by != BOUND_UNKNOWN) {
             one.bounded = 1;
-            one.bound_ns = bounds[i].ns;
-            *(bounds[i].by == BOUND_MEMORY ? &one.memory_ns : &one.compute_ns) = bounds[i].ns;
+            one.bound_ns = bound.ns;
+            *(bound.by == BOUND_MEMORY ? &one.memory_ns : &one.compute_ns) = bound.ns;
         }
         add_up(&t.rows[l->kernel - m->kernels], &one);
     }
-    free(bounds);
+    bound_walk_end(&walk);
     /* The same kernel loaded twice (two contexts, two modules) is one row. */
     qsort(t.rows, m->kernel_count, sizeof *t.rows, by_name);
     for (size_t i = 0; i < m->kernel_count; i++) {

@@ -8,11 +8,15 @@
 #ifndef ANALYZER_MODEL_H
 #define ANALYZER_MODEL_H
 
+#include "analyzer/address_list.h"
 #include "analyzer/capture_read.h"
 #include "analyzer/operator.h"
 
+struct model_graph;
+
 struct model_kernel {
     const struct cap_kernel *record;
+    const struct model_graph *graph; /* that it stands for; NULL: it is a kernel */
     const struct cap_module *module; /* NULL: unknown */
     const char *mangled;             /* as in the PTX */
     char *name;                      /* owned; demangled, without parameters and return type */
@@ -30,27 +34,38 @@ struct model_allocation {
     const struct model_allocation *parent; /* of a region inside it; NULL: an allocation, see docs/scopes.md */
 };
 
-struct model_graph;
 struct graph_contents;
 
+struct model_place {         /* what a launch belongs to, see docs/scopes.md */
+    const char *module_path; /* the ranges its thread had pushed, "" none */
+    uint32_t iteration;      /* of that path */
+    uint32_t operator;       /* number of the library call it was launched in, 0 none */
+};
+
+/* There may be tens of millions: what the record has is read there, what few launches have stands in lists beside. */
 struct model_launch {
     const struct cap_launch *record; /* of a graph: the first part of its struct cap_graph_launch */
-    uint64_t seq;
-    size_t number; /* from 1 */
-    struct model_kernel *kernel;
-    const struct cap_config *config;
-    uint64_t host_ns;                      /* in the launch call */
-    uint64_t device_ns;                    /* execution; meaningful when time_source is not 0 */
-    uint64_t wait_ns;                      /* its share of the program's waiting, see model_times.c */
-    uint32_t time_source;                  /* enum cap_time_source, 0: not measured */
-    const struct cap_error *error;         /* of a failed launch, NULL: none */
-    size_t first_snapshot, snapshot_count; /* in model.snapshots */
-    const char *module_path;               /* the ranges its thread had pushed, "" none; see docs/scopes.md */
-    uint32_t iteration;                    /* of that path */
-    size_t operator;                       /* number of the library call it was launched in, 0 none */
-    const struct model_graph *graph; /* NULL: of a kernel; else `kernel` stands for the graph, `config` is empty */
-    uint32_t version;                /* of the graph */
-    const struct graph_contents *contents; /* of a node that is run again: its memory, in place of snapshots */
+    struct model_kernel *kernel;     /* of a graph: what stands for it */
+    const struct cap_config *config; /* of a graph: empty */
+    uint64_t wait_ns : 56;           /* its share of the program's waiting, see model_times.c */
+    uint64_t time_source : 7;        /* enum cap_time_source, 0: not measured */
+    uint64_t node : 1;               /* a node that is run again: part of a struct model_node_launch */
+    uint32_t number;                 /* from 1 */
+    uint32_t device_ns;              /* execution; meaningful when time_source is not 0 */
+    uint32_t place;                  /* in model.places */
+    uint32_t snapshots;              /* its first one in model.snapshots, from 1; 0: none */
+};
+_Static_assert(sizeof(struct model_launch) <= 3 * sizeof(void *) + 24, "one more field costs every launch");
+
+/* A node of a graph's launch as a launch of its own: its number is that launch's, its memory that of `contents`. */
+struct model_node_launch {
+    struct model_launch launch;
+    const struct graph_contents *contents;
+};
+
+struct model_refusal {
+    uint32_t launch; /* number */
+    const struct cap_error *error;
 };
 
 struct model_mark { /* see marks.h */
@@ -79,6 +94,10 @@ struct model {
     size_t region_count;
     struct model_launch *launches;
     size_t launch_count;
+    struct model_place *places; /* the first one is nowhere */
+    size_t place_count;
+    struct model_refusal *refusals; /* of launches that failed, in order */
+    size_t refusal_count;
     struct model_operator *operators;
     size_t operator_count;
     struct model_mark *marks;
@@ -139,6 +158,29 @@ const char *model_option(const struct model *model, const char *name);
 const uint8_t *model_launch_params(const struct model_launch *launch);
 /* The device ran it in the program's own order: it is neither failed nor a node of a graph being captured. */
 bool model_launch_ran(const struct model_launch *launch);
+static inline uint64_t model_launch_seq(const struct model_launch *launch)
+{
+    return launch->record->head.seq;
+}
+/* In the launch call. */
+static inline uint64_t model_launch_host_ns(const struct model_launch *launch)
+{
+    return launch->record->host_ns;
+}
+/* NULL: it is a launch of a kernel. */
+static inline const struct model_graph *model_launch_graph(const struct model_launch *launch)
+{
+    return launch->kernel->graph;
+}
+uint32_t model_launch_version(const struct model_launch *launch); /* of its graph; 0: none */
+const struct model_place *model_launch_place(const struct model *model, const struct model_launch *launch);
+/* Of a failed launch; NULL: none. */
+const struct cap_error *model_launch_error(const struct model *model, const struct model_launch *launch);
+/* Its snapshots, from 0, by (when, allocation, offset); NULL: no more. */
+const struct cap_snapshot *model_launch_snapshot(const struct model *model, const struct model_launch *launch,
+                                                 size_t index);
+/* Of a node that is run again: its memory, in place of snapshots; else NULL. */
+const struct graph_contents *model_launch_contents(const struct model_launch *launch);
 /* First launch with seq >= `seq`, as an index; launch_count when there is none. */
 size_t model_first_launch_from(const struct model *model, uint64_t seq);
 
@@ -157,11 +199,7 @@ bool model_scopes(struct model *model);
 struct model_live {
     const struct model *model;
     size_t next_change;
-    struct model_allocation **live, **freed; /* each by address, not overlapping */
-    size_t live_count, freed_count;
-    size_t live_capacity, freed_capacity;
-    struct model_allocation **regions; /* alive, by address, not overlapping */
-    size_t region_count, region_capacity;
+    struct address_list live, freed, regions; /* regions: alive */
     bool no_memory;
 };
 void model_live_start(struct model_live *live, const struct model *model);
@@ -171,8 +209,11 @@ void model_live_end(struct model_live *live);
 struct model_allocation *model_live_find(const struct model_live *live, uint64_t address);
 /* The region that holds it, or NULL: it lies in none. */
 struct model_allocation *model_live_find_region(const struct model_live *live, uint64_t address);
-/* How many regions an allocation holds; *first: index of the first one in live->regions. */
-size_t model_live_regions(const struct model_live *live, const struct model_allocation *a, size_t *first);
+/* Whether an allocation holds regions; *first: before the first one of them. */
+bool model_live_regions(const struct model_live *live, const struct model_allocation *a, struct address_place *first);
+/* The next one of them, NULL: none. */
+struct model_allocation *model_live_next_region(const struct model_live *live, const struct model_allocation *a,
+                                                struct address_place *place);
 /* The region that holds `address`, else the allocation, else NULL. */
 struct model_allocation *model_live_find_inner(const struct model_live *live, uint64_t address);
 struct model_allocation *model_live_find_freed(const struct model_live *live, uint64_t address);

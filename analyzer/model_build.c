@@ -183,12 +183,9 @@ static bool add_launch(struct model *m, const struct cap_launch *record)
     }
     m->launches[m->launch_count] = (struct model_launch){
         .record = record,
-        .seq = record->head.seq,
-        .number = m->launch_count + 1,
+        .number = (uint32_t)m->launch_count + 1,
         .kernel = &m->kernels[kernel],
         .config = capture_definition(m->capture, CAP_CONFIG, record->config),
-        .host_ns = record->host_ns,
-        .module_path = "",
     };
     m->launch_count++;
     return true;
@@ -206,14 +203,9 @@ static bool add_graph_launch(struct model *m, const struct cap_graph_launch *rec
     struct model_launch *l = &m->launches[m->launch_count];
     *l = (struct model_launch){
         .record = &record->launch,
-        .seq = record->launch.head.seq,
-        .number = m->launch_count + 1,
+        .number = (uint32_t)m->launch_count + 1,
         .kernel = graph->kernel,
         .config = &nothing,
-        .host_ns = record->launch.host_ns,
-        .module_path = "",
-        .graph = graph,
-        .version = record->version,
     };
     m->launch_count++;
     return true;
@@ -341,25 +333,30 @@ static void join_snapshots(struct model *m)
                            "snapshot of launch record %" PRIu64 ", which is not there", m->snapshots[i]->launch);
             continue;
         }
-        if (!l->snapshot_count++)
-            l->first_snapshot = kept;
+        if (!l->snapshots)
+            l->snapshots = (uint32_t)kept + 1;
         m->snapshots[kept++] = m->snapshots[i];
     }
     m->snapshot_count = kept;
 }
 
 /* The first error behind a failed launch, before the next launch of the same outcome, is its own. */
-static void join_errors(struct model *m)
+static bool join_errors(struct model *m)
 {
-    for (size_t i = 0, e = 0; i < m->launch_count; i++) {
-        struct model_launch *l = &m->launches[i];
+    size_t failed = 0;
+    for (size_t i = 0; i < m->launch_count; i++)
+        failed += m->launches[i].record->outcome == CAP_LAUNCH_FAILED;
+    m->refusals = array(failed, sizeof *m->refusals);
+    for (size_t i = 0, e = 0; m->refusals && failed && i < m->launch_count; i++) {
+        const struct model_launch *l = &m->launches[i];
         if (l->record->outcome != CAP_LAUNCH_FAILED)
             continue;
-        while (e < m->error_count && m->errors[e]->head.seq < l->seq)
+        while (e < m->error_count && m->errors[e]->head.seq < model_launch_seq(l))
             e++;
         if (e < m->error_count)
-            l->error = m->errors[e++];
+            m->refusals[m->refusal_count++] = (struct model_refusal){l->number, m->errors[e++]};
     }
+    return m->refusals;
 }
 
 /* A graph of which not all is known may write anywhere. */
@@ -367,8 +364,9 @@ static void note_unseen_graphs(struct model *m)
 {
     for (size_t i = 0; i < m->launch_count && !m->uses_graphs; i++) {
         const struct model_launch *l = &m->launches[i];
-        bool again = i && m->launches[i - 1].graph == l->graph && m->launches[i - 1].version == l->version;
-        if (!l->graph || again)
+        bool again = i && m->launches[i - 1].kernel == l->kernel &&
+                     model_launch_version(&m->launches[i - 1]) == model_launch_version(l);
+        if (!model_launch_graph(l) || again)
             continue;
         struct model_nodes nodes = model_launch_nodes(l);
         m->uses_graphs = !nodes.complete;
@@ -384,6 +382,10 @@ enum status model_build(struct capture *c, struct model **out, struct diag *diag
     if (!m)
         return diag_set(diag, STATUS_NO_MEMORY, c->path, -1, "no memory");
     m->capture = c;
+    if (census.of[CAP_LAUNCH] + census.of[CAP_GRAPH_LAUNCH] >= UINT32_MAX || census.of[CAP_SNAPSHOT] >= UINT32_MAX) {
+        model_free(m);
+        return diag_set(diag, STATUS_BAD_INPUT, c->path, -1, "more than %u launches or snapshots", UINT32_MAX);
+    }
     bool ok = make_arrays(m, &census);
     /* Kernels first: another thread may have described one with a later seq than the launch has. Graphs stand behind
      * them. */
@@ -395,14 +397,13 @@ enum status model_build(struct capture *c, struct model **out, struct diag *diag
             ok = model_graphs_add(m, c->records[i]);
     for (size_t i = 0; i < c->record_count && ok; i++)
         ok = add_record(m, c->records[i]);
-    ok = ok && model_scopes(m);
+    ok = ok && model_scopes(m) && join_errors(m);
     if (!ok) {
         model_free(m);
         return diag_set(diag, STATUS_NO_MEMORY, c->path, -1, "no memory for the model of %zu records", c->record_count);
     }
     take_hooks(m);
     join_snapshots(m);
-    join_errors(m);
     note_unseen_graphs(m);
     m->uses_graphs = m->uses_graphs || c->header.dropped_before; /* what was dropped wrote memory, too */
     model_times(m);
@@ -421,6 +422,8 @@ void model_free(struct model *m)
     free(m->kernels);
     free(m->allocations);
     free(m->launches);
+    free(m->places);
+    free(m->refusals);
     free(m->operators);
     free(m->marks);
     free(m->region_records);
@@ -457,7 +460,7 @@ struct model_launch *model_launch_by_number(const struct model *m, size_t number
 struct model_launch *model_launch_by_seq(const struct model *m, uint64_t seq)
 {
     size_t index = model_first_launch_from(m, seq); /* no map: there may be tens of millions */
-    return index < m->launch_count && m->launches[index].seq == seq ? &m->launches[index] : NULL;
+    return index < m->launch_count && model_launch_seq(&m->launches[index]) == seq ? &m->launches[index] : NULL;
 }
 
 const char *model_option(const struct model *m, const char *name)
@@ -466,6 +469,42 @@ const char *model_option(const struct model *m, const char *name)
         if (strcasecmp(capture_string(m->capture, m->options[i]->name), name) == 0)
             return capture_string(m->capture, m->options[i]->value);
     return NULL;
+}
+
+uint32_t model_launch_version(const struct model_launch *l)
+{
+    return model_launch_graph(l) ? ((const struct cap_graph_launch *)(const void *)l->record)->version : 0;
+}
+
+const struct model_place *model_launch_place(const struct model *m, const struct model_launch *l)
+{
+    return &m->places[l->place];
+}
+
+const struct cap_error *model_launch_error(const struct model *m, const struct model_launch *l)
+{
+    size_t low = 0, high = m->refusal_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (m->refusals[middle].launch < l->number)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < m->refusal_count && m->refusals[low].launch == l->number ? m->refusals[low].error : NULL;
+}
+
+const struct cap_snapshot *model_launch_snapshot(const struct model *m, const struct model_launch *l, size_t index)
+{
+    if (!l->snapshots || index >= m->snapshot_count - (l->snapshots - 1))
+        return NULL;
+    const struct cap_snapshot *s = m->snapshots[l->snapshots - 1 + index];
+    return s->launch == model_launch_seq(l) ? s : NULL;
+}
+
+const struct graph_contents *model_launch_contents(const struct model_launch *l)
+{
+    return l->node ? ((const struct model_node_launch *)(const void *)l)->contents : NULL;
 }
 
 const uint8_t *model_launch_params(const struct model_launch *l)
@@ -493,12 +532,30 @@ bool model_launch_ran(const struct model_launch *l)
     return l->record->outcome != CAP_LAUNCH_FAILED && !(l->record->flags & CAP_LAUNCH_CAPTURING);
 }
 
+/* Launches lie about evenly among the records: a guess, steps from there that double until they are past the place,
+ * then halving. Each look is a page of the capture, and this takes far fewer of them than halving alone. */
 size_t model_first_launch_from(const struct model *m, uint64_t seq)
 {
-    size_t low = 0, high = m->launch_count;
+    const struct model_launch *l = m->launches;
+    size_t low = 0, high = m->launch_count, step = 1; /* before `low` all are below; from `high` on none is */
+    if (!high || model_launch_seq(&l[high - 1]) < seq)
+        return high;
+    uint64_t first = model_launch_seq(&l[0]), last = model_launch_seq(&l[high - 1]);
+    if (seq <= first)
+        return 0;
+    size_t guess = (size_t)((double)(seq - first) / (double)(last - first) * (double)(high - 1));
+    if (model_launch_seq(&l[guess]) < seq) {
+        for (low = guess + 1; step < high - guess && model_launch_seq(&l[guess + step]) < seq; step *= 2)
+            low = guess + step + 1;
+        high = step < high - guess ? guess + step : high;
+    } else {
+        for (high = guess; step <= guess && model_launch_seq(&l[guess - step]) >= seq; step *= 2)
+            high = guess - step;
+        low = step <= guess ? guess - step + 1 : 0;
+    }
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (m->launches[middle].seq < seq)
+        if (model_launch_seq(&l[middle]) < seq)
             low = middle + 1;
         else
             high = middle;

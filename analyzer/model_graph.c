@@ -26,7 +26,8 @@ static struct model_graph *add_graph(struct model *m, uint32_t id)
         return NULL;
     }
     *g = (struct model_graph){.id = id, .kernel = k, .record = {.id = GRAPH_KERNEL_ID | id}};
-    *k = (struct model_kernel){.record = &g->record, .mangled = "", .name = strdup(name), .full_name = strdup(name)};
+    *k = (struct model_kernel){
+        .record = &g->record, .graph = g, .mangled = "", .name = strdup(name), .full_name = strdup(name)};
     m->kernel_count++;
     m->graphs[m->graph_count++] = g;
     return k->name && k->full_name ? g : NULL;
@@ -83,9 +84,11 @@ void model_graphs_free(struct model *m)
 /* What describes the graph of a launch as a whole, NULL: nothing. */
 static const struct cap_graph *whole_of(const struct model_launch *l)
 {
-    for (size_t i = l->graph ? l->graph->whole_count : 0; i-- > 0;) /* the newest one counts */
-        if (l->graph->wholes[i]->version <= l->version && !(l->graph->wholes[i]->flags & CAP_GRAPH_DESTROYED))
-            return l->graph->wholes[i];
+    const struct model_graph *g = model_launch_graph(l);
+    uint32_t version = model_launch_version(l);
+    for (size_t i = g ? g->whole_count : 0; i-- > 0;) /* the newest one counts */
+        if (g->wholes[i]->version <= version && !(g->wholes[i]->flags & CAP_GRAPH_DESTROYED))
+            return g->wholes[i];
     return NULL;
 }
 
@@ -93,16 +96,18 @@ struct model_nodes model_launch_nodes(const struct model_launch *l)
 {
     struct model_nodes out = {0};
     const struct cap_graph *whole = whole_of(l);
-    if (!whole || whole->node_count > l->graph->node_count)
+    const struct model_graph *g = model_launch_graph(l);
+    uint32_t version = model_launch_version(l);
+    if (!whole || whole->node_count > g->node_count)
         return out;
     out.items = calloc(whole->node_count + 1u, sizeof(void *));
     if (!out.items)
         return out;
     out.count = whole->node_count;
     out.complete = !(whole->flags & CAP_GRAPH_INCOMPLETE);
-    for (size_t i = 0; i < l->graph->node_count; i++) {
-        const struct cap_graph_node *n = l->graph->nodes[i];
-        if (n->version >= whole->version && n->version <= l->version && n->index < out.count)
+    for (size_t i = 0; i < g->node_count; i++) {
+        const struct cap_graph_node *n = g->nodes[i];
+        if (n->version >= whole->version && n->version <= version && n->index < out.count)
             out.items[n->index] = n;
     }
     for (size_t i = 0; i < out.count; i++)
@@ -161,11 +166,13 @@ bool model_node_reaches(const struct cap_graph_node *n, uint64_t address, uint64
 const struct cap_graph_node *model_launch_node(const struct model_launch *l, uint32_t number)
 {
     const struct cap_graph *whole = number ? whole_of(l) : NULL;
+    const struct model_graph *g = model_launch_graph(l);
+    uint32_t version = model_launch_version(l);
     if (!whole || number > whole->node_count)
         return NULL;
-    for (size_t i = l->graph->node_count; i-- > 0;) { /* the newest one counts */
-        const struct cap_graph_node *n = l->graph->nodes[i];
-        if (n->index == number - 1 && n->version >= whole->version && n->version <= l->version)
+    for (size_t i = g->node_count; i-- > 0;) { /* the newest one counts */
+        const struct cap_graph_node *n = g->nodes[i];
+        if (n->index == number - 1 && n->version >= whole->version && n->version <= version)
             return n;
     }
     return NULL;

@@ -104,20 +104,54 @@ static void add_detail(struct model *m, const struct cap_detail *detail)
         op->end_seq = detail->head.seq;
 }
 
-static void place_launch(struct model *m, struct scopes *scopes, const struct map *open, struct model_launch *l)
+/* The operator that was called last in the thread, when the launch was made in it. */
+static struct model_operator *operator_around(struct model *m, const struct map *open, const struct model_launch *l,
+                                              uint32_t thread)
 {
-    struct scope scope = scopes_of(scopes, &l->record->head);
     uint64_t number;
-    l->module_path = scope.path;
-    l->iteration = scope.iteration;
-    m->has_paths = m->has_paths || *scope.path;
-    if (!open->count || !map_get(open, scopes_thread(scopes, &l->record->head), &number))
-        return;
+    if (!open->count || !map_get(open, thread, &number))
+        return NULL;
     struct model_operator *op = &m->operators[number - 1];
-    if (l->record->head.scope != op->function->scope || (op->end_seq && l->seq > op->end_seq))
-        return;
-    l->operator= op->number;
-    op->launches++;
+    bool ended = op->end_seq && model_launch_seq(l) > op->end_seq;
+    return l->record->head.scope == op->function->scope && !ended ? op : NULL;
+}
+
+/* The place of that description; most launches are where the one before them in their thread was. */
+static bool find_place(struct model *m, struct map *places, uint32_t thread, struct model_place wanted, uint32_t *out)
+{
+    uint64_t index = 0;
+    if (map_get(places, thread, &index)) {
+        const struct model_place *p = &m->places[index];
+        *out = (uint32_t)index;
+        if (p->module_path == wanted.module_path && p->iteration == wanted.iteration && p->operator== wanted.operator)
+            return true;
+    }
+    if (!(m->place_count & (m->place_count - 1))) { /* full: they are doubled */
+        struct model_place *more = realloc(m->places, 2 * m->place_count * sizeof *more);
+        if (!more)
+            return false;
+        m->places = more;
+    }
+    *out = (uint32_t)m->place_count;
+    m->places[m->place_count++] = wanted;
+    return map_put(places, thread, *out);
+}
+
+static bool place_launch(struct model *m, struct scopes *scopes, const struct map *open, struct map *places,
+                         struct model_launch *l)
+{
+    if (!open->count && !scopes->now.count)
+        return true; /* as long as there is nothing to be in */
+    uint32_t thread = scopes_thread(scopes, &l->record->head);
+    struct scope scope = scopes_of(scopes, &l->record->head);
+    struct model_operator *op = operator_around(m, open, l, thread);
+    m->has_paths = m->has_paths || *scope.path;
+    if (op)
+        op->launches++;
+    else if (!*scope.path && !scope.iteration)
+        return true;
+    return find_place(m, places, thread,
+                      (struct model_place){scope.path, scope.iteration, op ? (uint32_t)op->number : 0}, &l->place);
 }
 
 struct model_mark *model_mark_by_number(const struct model *m, size_t number)
@@ -149,14 +183,20 @@ static void add_value(struct model *m, const struct map *marks, const struct cap
 bool model_scopes(struct model *m)
 {
     struct scopes scopes;
-    struct map open = {0};  /* thread -> number of the operator that it called last */
-    struct map marks = {0}; /* seq -> index */
-    bool ok = scopes_start(&scopes, m->capture);
+    struct map open = {0};   /* thread -> number of the operator that it called last */
+    struct map marks = {0};  /* seq -> index */
+    struct map places = {0}; /* thread -> index of its newest launch's */
+    size_t next = 0;         /* launch */
+    m->places = malloc(sizeof *m->places);
+    bool ok = scopes_start(&scopes, m->capture) && m->places;
+    if (ok)
+        m->places[m->place_count++] = (struct model_place){.module_path = ""};
     for (size_t i = 0; ok && i < m->capture->record_count; i++) {
         const struct cap_head *record = m->capture->records[i];
-        bool launch = record->type == CAP_LAUNCH || record->type == CAP_GRAPH_LAUNCH;
-        struct model_launch *l = launch ? model_launch_by_seq(m, record->seq) : NULL;
-        if (record->type == CAP_RANGE)
+        struct model_launch *l = next < m->launch_count ? &m->launches[next] : NULL;
+        if (l && &l->record->head == record)
+            ok = place_launch(m, &scopes, &open, &places, &m->launches[next++]);
+        else if (record->type == CAP_RANGE)
             ok = scopes_range(&scopes, (const void *)record);
         else if (record->type == CAP_OPERATOR)
             ok = add_operator(m, &scopes, &open, (const void *)record);
@@ -168,11 +208,10 @@ bool model_scopes(struct model *m)
             add_value(m, &marks, (const void *)record);
         else if (record->type == CAP_NAME)
             m->names[m->name_count++] = (const void *)record;
-        else if (l)
-            place_launch(m, &scopes, &open, l);
     }
     scopes_end(&scopes);
     map_free(&open);
     map_free(&marks);
+    map_free(&places);
     return ok;
 }

@@ -252,13 +252,13 @@ static void take_launch(struct walk *w, const struct model_launch *l)
         return;
     bool tells = !j || !j->bytes_known;
     if (!j || !j->kernel_known || j->may_wait)
-        order_clocks_doubt(w->stream, l->seq);
+        order_clocks_doubt(w->stream, model_launch_seq(l));
     if (l->config->flags & CAP_CONFIG_ATTRIBUTES)
         w->clocks.events_in_doubt = true; /* one of them records events */
     for (size_t i = 0; j && j->bytes_known && i < j->touch_count; i++) {
         const struct judgement_touch *t = &j->touches[i];
         const struct model_allocation *a = model_allocation_by_id(w->model, t->allocation);
-        if (!a || !t->count || a->seq > l->seq || a->free_seq < l->seq)
+        if (!a || !t->count || a->seq > model_launch_seq(l) || a->free_seq < model_launch_seq(l))
             continue;
         tells = tells || (t->write && host_sees(a));
         take_use(w, a,

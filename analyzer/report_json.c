@@ -55,12 +55,12 @@ static cJSON *launch_json(const struct session *s, const struct finding *f)
     add_triple(json, "grid", config->grid);
     add_triple(json, "block", config->block);
     cJSON_AddNumberToObject(json, "stream", stream_number(s, l->record->stream));
-    cJSON_AddStringToObject(json, "module_path", l->module_path);
-    add_u64(json, "iteration", l->iteration);
+    cJSON_AddStringToObject(json, "module_path", model_launch_place(s->model, l)->module_path);
+    add_u64(json, "iteration", model_launch_place(s->model, l)->iteration);
     if (f->window_last)
         add_u64(json, "window_last", f->window_last);
-    if (l->graph) {
-        add_u64(json, "graph", l->graph->id);
+    if (model_launch_graph(l)) {
+        add_u64(json, "graph", model_launch_graph(l)->id);
         if (f->node)
             add_u64(json, "node", f->node);
         else

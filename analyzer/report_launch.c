@@ -19,7 +19,7 @@ struct report_argument *report_arguments(const struct model *m, const struct mod
         return NULL;
     struct model_live live;
     model_live_start(&live, m);
-    model_live_advance(&live, l->seq);
+    model_live_advance(&live, model_launch_seq(l));
     for (uint32_t i = 0; i < k->param_count; i++) {
         struct report_argument *a = &out[*count];
         a->offset = params[i].offset;

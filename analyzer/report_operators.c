@@ -274,9 +274,9 @@ cJSON *report_operator_json(const struct session *s, const struct model_operator
     }
     cJSON *launches = cJSON_AddArrayToObject(json, "launches");
     for (size_t i = model_first_launch_from(s->model, op->seq); op->launches && i < s->model->launch_count; i++) {
-        if (op->end_seq && s->model->launches[i].seq > op->end_seq)
+        if (op->end_seq && model_launch_seq(&s->model->launches[i]) > op->end_seq)
             break;
-        if (s->model->launches[i].operator== op->number)
+        if (model_launch_place(s->model, &s->model->launches[i])->operator== op->number)
             cJSON_AddItemToArray(launches, cJSON_CreateNumber((double)s->model->launches[i].number));
     }
     cJSON *arguments = cJSON_AddObjectToObject(json, "arguments");

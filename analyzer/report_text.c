@@ -24,8 +24,8 @@ char *report_headline(const struct session *s, const struct finding *f)
     if (f->window_last)
         buf_printf(&b, "launches %zu to %zu", f->launch, f->window_last);
     else if (l)
-        buf_printf(&b, "launch %zu, %s", l->number, model_launch_kernel(s->model, l, f->node)->name);
-    if (!f->window_last && l && l->graph && f->node)
+        buf_printf(&b, "launch %u, %s", l->number, model_launch_kernel(s->model, l, f->node)->name);
+    if (!f->window_last && l && model_launch_graph(l) && f->node)
         buf_printf(&b, " (node %u of %s)", f->node, l->kernel->name);
     if (f->file && f->line)
         buf_printf(&b, "%s%s:%u", b.size ? ", " : "", name_file(f->file), f->line);
@@ -92,8 +92,9 @@ void report_finding(FILE *out, struct session *s, const struct finding *f, size_
     if (f->stack)
         print_stack(out, s, f->class == FINDING_DOUBLE_FREE ? "freed again" : "called", f->stack, style.verbose);
     const struct model_launch *l = model_launch_by_number(s->model, f->launch);
-    if (l && !f->window_last && *l->module_path)
-        fprintf(out, "     module         %s, iteration %u\n", l->module_path, l->iteration);
+    const struct model_place *place = l && !f->window_last ? model_launch_place(s->model, l) : NULL;
+    if (place && *place->module_path)
+        fprintf(out, "     module         %s, iteration %u\n", place->module_path, place->iteration);
     if (l && !f->window_last)
         print_stack(out, s, "launched", l->record->stack, style.verbose);
     if (style.verbose && f->launch_count > 1)
@@ -193,7 +194,7 @@ static void print_verdict(FILE *out, struct session *s, const char *title, const
         char line[400];
         if (!l || !j->detail)
             continue;
-        snprintf(line, sizeof line, "%s: launch %zu, %.100s: %.200s", v->not [i].reason, l->number, l->kernel->name,
+        snprintf(line, sizeof line, "%s: launch %u, %.100s: %.200s", v->not [i].reason, l->number, l->kernel->name,
                  j->detail);
         text_fold(out, "            ", 14, line);
     }

@@ -27,7 +27,7 @@ void rerun_end(struct rerun_walk *w)
 
 bool rerun_at(struct rerun_walk *w, const struct model_launch *l)
 {
-    model_live_advance(&w->verify.live, l->seq);
+    model_live_advance(&w->verify.live, model_launch_seq(l));
     return !w->verify.live.no_memory;
 }
 
@@ -183,8 +183,8 @@ void rerun_contents(struct rerun_walk *w, const struct model_launch *l, const st
 {
     bool all = false;
     *out = (struct rerun_contents){.bytes = a->bytes, .diag.text = ""};
-    for (size_t i = 0; i < l->snapshot_count; i++) {
-        const struct cap_snapshot *s = w->verify.model->snapshots[l->first_snapshot + i];
+    const struct cap_snapshot *s;
+    for (size_t i = 0; (s = model_launch_snapshot(w->verify.model, l, i)); i++) {
         struct snapshot_part part;
         if (s->when != when || !model_snapshot_part(s, a, &part))
             continue;

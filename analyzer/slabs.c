@@ -60,9 +60,9 @@ struct slabs slabs_of(const struct session *s)
     struct places **all = calloc(m->allocation_count + 1, sizeof *all);
     model_live_start(&live, m);
     for (size_t i = 0; all && i < m->launch_count; i++) {
-        if (m->launches[i].graph)
+        if (model_launch_graph(&m->launches[i]))
             continue;
-        model_live_advance(&live, m->launches[i].seq);
+        model_live_advance(&live, model_launch_seq(&m->launches[i]));
         look_at(&m->launches[i], &live, all);
     }
     model_live_end(&live);

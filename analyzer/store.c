@@ -233,7 +233,7 @@ static enum status write_text(const char *path, const char *text, struct diag *d
 /* Launches are counted from the oldest that is left of a capture with a limit: which one that is. */
 static uint64_t first_launch(const struct model *m)
 {
-    return m->launch_count ? m->launches[0].seq : 0;
+    return m->launch_count ? model_launch_seq(&m->launches[0]) : 0;
 }
 
 enum status store_write(const struct model *m, const struct judgements *js, struct diag *diag)

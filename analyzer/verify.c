@@ -97,12 +97,13 @@ static void assume_written(struct verify *v, const struct model_launch *l)
     bool anywhere = !params || !keeps_to_arguments(v, l);
     if (l->record->outcome == CAP_LAUNCH_FAILED)
         return;
-    for (size_t i = 0; anywhere && i < v->live.live_count; i++)
-        valid_bytes_mark_all(&v->valid, v->live.live[i]);
+    const struct model_allocation *a;
+    for (struct address_place at = {0}; anywhere && (a = address_list_next(&v->live.live, &at));)
+        valid_bytes_mark_all(&v->valid, a);
     for (uint32_t at = 0; !anywhere && at + 8u <= l->record->param_bytes; at += 8) {
         uint64_t word;
         memcpy(&word, params + at, sizeof word);
-        const struct model_allocation *a = model_live_find(&v->live, word);
+        a = model_live_find(&v->live, word);
         if (a)
             valid_bytes_mark_all(&v->valid, a);
     }
@@ -139,14 +140,14 @@ static void merge_written(struct verify *v, const struct model_launch *l, const 
 static bool take_launch(struct verify *v, const struct model_launch *l, bool selected, struct judgements *out)
 {
     if (!selected) {
-        (l->graph ? verify_assume_graph : assume_written)(v, l);
+        (model_launch_graph(l) ? verify_assume_graph : assume_written)(v, l);
         return true;
     }
     struct judgement *j = &out->items[out->count++];
     struct verify_memory memory = {0};
     bool ran = false;
     *j = (struct judgement){.launch = l->number};
-    if (l->graph) {
+    if (model_launch_graph(l)) {
         verify_judge_graph(v, l, j);
         return true;
     }

@@ -89,6 +89,8 @@ void verify_counts(struct verify *v, const struct model_launch *launch, const st
                    struct judgement *j);
 /* Sets verdict NOT with a copy of the detail. Returns false, so that a step can end with it. */
 bool verify_not(struct judgement *j, const char *reason, const char *detail);
+/* The same for a launch that failed. */
+bool verify_refused(const struct verify *v, const struct model_launch *launch, struct judgement *j);
 /* Appends the faults of a run, with sources and in the program's terms. */
 void verify_take_faults(struct verify *v, const struct model_launch *launch, const struct reference_module *module,
                         const struct verify_memory *memory, const struct reference_result *run, struct judgement *j);

@@ -10,8 +10,8 @@ static uint32_t word_before(const struct model *m, const struct model_launch *l,
                             uint64_t offset, size_t bytes, struct blob_cache *blobs, uint32_t fallback)
 {
     struct diag diag;
-    for (size_t i = 0; i < l->snapshot_count; i++) {
-        const struct cap_snapshot *s = m->snapshots[l->first_snapshot + i];
+    const struct cap_snapshot *s;
+    for (size_t i = 0; (s = model_launch_snapshot(m, l, i)); i++) {
         struct snapshot_part part;
         if (s->when != CAP_BEFORE || !model_snapshot_part(s, a, &part) || offset < part.offset ||
             offset + bytes > part.offset + part.bytes)
@@ -106,8 +106,8 @@ static enum status compare_region(const struct model *m, const struct model_laun
     if (!unseen)
         return diag_set(diag, STATUS_NO_MEMORY, "memory", -1, "no memory");
     memcpy(unseen, r->written, bitmap);
-    for (size_t i = 0; i < l->snapshot_count && !status; i++) {
-        const struct cap_snapshot *s = m->snapshots[l->first_snapshot + i];
+    const struct cap_snapshot *s;
+    for (size_t i = 0; (s = model_launch_snapshot(m, l, i)) && !status; i++) {
         struct hash128 hash = {s->hash_low, s->hash_high};
         struct snapshot_part part;
         if (s->when != CAP_AFTER || !model_snapshot_part(s, memory->info[index].allocation, &part))

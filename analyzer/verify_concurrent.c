@@ -23,7 +23,7 @@ bool verify_shared_with_host(const struct model_allocation *a)
 static bool launch_reaches(const struct model_launch *l, const struct model_allocation *a)
 {
     const uint8_t *params = model_launch_params(l);
-    if (!params || l->graph ||
+    if (!params || model_launch_graph(l) ||
         (a->record->kind == CAP_ALLOC_VARIABLE && l->kernel->record->module == a->record->module))
         return true;
     for (uint32_t at = 0; at + 8u <= l->record->param_bytes; at += 8) {
@@ -71,8 +71,8 @@ bool verify_concurrent(const struct verify *v, const struct model_launch *l, uin
         if (other->record->stream != l->record->stream && model_launch_ran(other) && launch_reaches(other, a))
             return true;
     }
-    uint64_t end = last < m->launch_count ? m->launches[last].seq : UINT64_MAX;
-    if (verify_operator_beside(m, m->launches[first - 1].seq, end, l->record->stream, a))
+    uint64_t end = last < m->launch_count ? model_launch_seq(&m->launches[last]) : UINT64_MAX;
+    if (verify_operator_beside(m, model_launch_seq(&m->launches[first - 1]), end, l->record->stream, a))
         return true;
-    return copied_into(m, m->launches[first - 1].seq, end, l->record->stream, a);
+    return copied_into(m, model_launch_seq(&m->launches[first - 1]), end, l->record->stream, a);
 }

@@ -61,8 +61,8 @@ static bool snapshot_byte(struct verify *v, const struct model_launch *l, const 
                           uint32_t when, uint64_t offset, uint8_t *out)
 {
     struct diag diag;
-    for (size_t i = 0; i < l->snapshot_count; i++) {
-        const struct cap_snapshot *s = v->model->snapshots[l->first_snapshot + i];
+    const struct cap_snapshot *s;
+    for (size_t i = 0; (s = model_launch_snapshot(v->model, l, i)); i++) {
         struct snapshot_part part;
         if (s->when != when || !model_snapshot_part(s, a, &part) || offset < part.offset ||
             offset - part.offset >= part.bytes)

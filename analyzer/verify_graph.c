@@ -53,19 +53,19 @@ bool graph_step_make(const struct graph_run *r, uint32_t index, struct graph_ste
     if (bytes)
         memcpy(record + 1, body, bytes);
     *out = (struct graph_step){.node = n, .index = index};
-    out->launch = *r->launch;
-    out->launch.record = record;
-    out->launch.kernel = (struct model_kernel *)kernel_of(r, n);
-    out->launch.config = capture_definition(r->verify->model->capture, CAP_CONFIG, n->config);
-    out->launch.snapshot_count = 0;
-    out->launch.graph = NULL;
-    out->launch.contents = &r->contents;
+    out->as.launch = *r->launch;
+    out->as.launch.record = record;
+    out->as.launch.kernel = (struct model_kernel *)kernel_of(r, n);
+    out->as.launch.config = capture_definition(r->verify->model->capture, CAP_CONFIG, n->config);
+    out->as.launch.snapshots = 0;
+    out->as.launch.node = 1;
+    out->as.contents = &r->contents;
     return true;
 }
 
 void graph_step_free(struct graph_step *step)
 {
-    free((void *)step->launch.record);
+    free((void *)step->as.launch.record);
 }
 
 /* Moves what was found at a node to the launch's judgement. */
@@ -148,16 +148,16 @@ static bool run_kernel(struct graph_run *r, uint32_t index, struct judgement *j)
     bool ran = false;
     if (!graph_step_make(r, index, &step))
         return verify_not(j, "no-memory", NULL);
-    bool ok = step.launch.kernel && step.launch.config;
+    bool ok = step.as.launch.kernel && step.as.launch.config;
     if (ok) {
-        verify_judge(r->verify, &step.launch, &own, &memory, &ran);
+        verify_judge(r->verify, &step.as.launch, &own, &memory, &ran);
         ok = ran && own.verdict == JUDGEMENT_CHECKED;
         if (!ok)
             not_because(r, index, j, own.reason ? own.reason : "unknown", own.detail);
     } else
         not_because(r, index, j, "args-unknown", NULL);
     if (ok) {
-        add_traits(r, &step.launch);
+        add_traits(r, &step.as.launch);
         graph_touch_kernel(r, index, &memory);
         graph_contents_store(&r->contents, index, &memory);
         merge_valid(r, &memory);
@@ -303,14 +303,15 @@ static bool can_run(struct verify *v, const struct model_launch *l, const struct
                     struct judgement *j)
 {
     if (l->record->outcome == CAP_LAUNCH_FAILED)
-        return verify_not(j, "failed-launch", l->error ? capture_string(v->model->capture, l->error->name) : NULL);
+        return verify_refused(v, l, j);
     if (!nodes->items || (!nodes->complete && !nodes->count))
         return verify_not(j, "graph", "what the graph holds was not recorded");
     if (overlap_found(&v->overlap, l))
         return verify_not(j, "overlapped", "another thread put work into the stream at the same moment");
     size_t befores = 0;
-    for (size_t i = 0; i < l->snapshot_count; i++)
-        befores += v->model->snapshots[l->first_snapshot + i]->when == CAP_BEFORE;
+    const struct cap_snapshot *s;
+    for (size_t i = 0; (s = model_launch_snapshot(v->model, l, i)); i++)
+        befores += s->when == CAP_BEFORE;
     if (!befores && !(l->record->flags & CAP_LAUNCH_INPUTS))
         return verify_not(j, l->record->flags & CAP_LAUNCH_BUDGET ? "budget" : "no-inputs",
                           "no snapshots before the launch");
@@ -329,8 +330,9 @@ void verify_assume_graph(struct verify *v, const struct model_launch *l)
 {
     if (l->record->outcome == CAP_LAUNCH_FAILED)
         return;
-    for (size_t i = 0; i < v->live.live_count; i++)
-        valid_bytes_mark_all(&v->valid, v->live.live[i]);
+    const struct model_allocation *a;
+    for (struct address_place at = {0}; (a = address_list_next(&v->live.live, &at));)
+        valid_bytes_mark_all(&v->valid, a);
 }
 
 static void finish(struct graph_run *r, struct judgement *j)

@@ -11,7 +11,7 @@
 
 /* A node as a launch of its own, so that everything that judges launches can judge it. */
 struct graph_step {
-    struct model_launch launch; /* of kernels; its record is owned */
+    struct model_node_launch as; /* of kernels; its record is owned */
     const struct cap_graph_node *node;
     uint32_t index;
 };

@@ -28,12 +28,12 @@ static bool run_kernel(struct graph_run *r, uint32_t index, uint64_t seed, bool 
     struct judgement scratch = {0};
     bool ok = graph_step_make(r, index, &step);
     for (int layout = REFERENCE_ISOLATED; ok; layout = REFERENCE_AS_LAUNCHED) {
-        const struct verify_module *m = verify_module_of(r->verify, &step.launch);
+        const struct verify_module *m = verify_module_of(r->verify, &step.as.launch);
         ok = m->module &&
-             verify_make_memory(r->verify, &step.launch, layout == REFERENCE_AS_LAUNCHED, &memory, &scratch);
+             verify_make_memory(r->verify, &step.as.launch, layout == REFERENCE_AS_LAUNCHED, &memory, &scratch);
         if (!ok)
             break;
-        verify_fill_launch(r->verify, &step.launch, m->module, &memory, &run);
+        verify_fill_launch(r->verify, &step.as.launch, m->module, &memory, &run);
         run.layout = (enum reference_layout)layout;
         run.rounding_seed = seed;
         run.seed = orders ? seed : 0;

@@ -14,6 +14,12 @@ bool verify_not(struct judgement *j, const char *reason, const char *detail)
     return false;
 }
 
+bool verify_refused(const struct verify *v, const struct model_launch *l, struct judgement *j)
+{
+    const struct cap_error *error = model_launch_error(v->model, l);
+    return verify_not(j, "failed-launch", error ? capture_string(v->model->capture, error->name) : NULL);
+}
+
 void verify_fill_launch(const struct verify *v, const struct model_launch *l, const struct reference_module *module,
                         const struct verify_memory *memory, struct reference_launch *out)
 {
@@ -55,8 +61,8 @@ static bool mapped_neighbours(const struct verify *v, const struct model_launch 
         const struct model_allocation *a = model_live_find(&v->live, word);
         if (a && a->record->kind == CAP_ALLOC_MAPPED &&
             ((mapped_at(&v->live, a->address + a->bytes) &&
-              model_mappings_join(v->model, l->seq, a->address + a->bytes)) ||
-             (mapped_at(&v->live, a->address - 1) && model_mappings_join(v->model, l->seq, a->address))))
+              model_mappings_join(v->model, model_launch_seq(l), a->address + a->bytes)) ||
+             (mapped_at(&v->live, a->address - 1) && model_mappings_join(v->model, model_launch_seq(l), a->address))))
             return true;
     }
     return false;
@@ -68,10 +74,10 @@ static bool can_run(struct verify *v, const struct model_launch *l, const struct
 {
     size_t reached, with_contents;
     if (l->record->outcome == CAP_LAUNCH_FAILED)
-        return verify_not(j, "failed-launch", l->error ? capture_string(v->model->capture, l->error->name) : NULL);
+        return verify_refused(v, l, j);
     if (l->record->flags & CAP_LAUNCH_CAPTURING)
         return verify_not(j, "graph", "recorded into a graph, not executed here");
-    if (l->graph)
+    if (model_launch_graph(l))
         return verify_not(j, "graph", "a launch of a graph is not one kernel's");
     if (!model_launch_params(l))
         return verify_not(j, "args-unknown", NULL);
@@ -82,14 +88,14 @@ static bool can_run(struct verify *v, const struct model_launch *l, const struct
     if (verify_memory_between(l, &v->live))
         return verify_not(j, "sub-allocation",
                           "an argument leads into an allocation with registered regions, but into none of them");
-    if (!l->contents && overlap_found(&v->overlap, l))
+    if (!model_launch_contents(l) && overlap_found(&v->overlap, l))
         return verify_not(j, "overlapped", "another thread put work into the stream at the same moment");
     const struct verify_module *m = verify_module_of(v, l);
     if (!m->module)
         return verify_not(j, m->reason, m->detail);
     *module = m->module;
     verify_memory_survey(l, &v->live, &reached, &with_contents);
-    if (reached && !with_contents && !l->contents)
+    if (reached && !with_contents && !model_launch_contents(l))
         return verify_not(j, l->record->flags & CAP_LAUNCH_BUDGET ? "budget" : "no-inputs",
                           "no snapshots before the launch");
     return true;
@@ -237,7 +243,7 @@ void verify_judge(struct verify *v, const struct model_launch *l, struct judgeme
         if (garbage == VERIFY_GARBAGE_VALUES)
             hold_uninitialised(j, &held);
         /* A fault outranks a numeric explanation: what comes after it is not what the device did. */
-        if (!has_harm(j) && l->contents) {
+        if (!has_harm(j) && model_launch_contents(l)) {
             verify_numbers(v, l, &run, j); /* its outputs are compared when all of the graph has run */
         } else if (!has_harm(j)) {
             verify_trace_unwritten(v, l, &run, memory, garbage == VERIFY_GARBAGE_VALUES ? &held : NULL);

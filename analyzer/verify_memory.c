@@ -90,13 +90,13 @@ static bool collect_gap(struct maker *m, const struct model_allocation *whole, u
 /* An allocation, or the regions in it and what lies between them. */
 static bool collect_live(struct maker *m, const struct model_allocation *a)
 {
-    size_t first, count = model_live_regions(m->live, a, &first);
+    struct address_place place;
+    const struct model_allocation *region;
     uint64_t at = a->address;
     bool ok = true;
-    if (!count)
+    if (!model_live_regions(m->live, a, &place))
         return collect(m, a, false, false);
-    for (size_t i = first; ok && i < first + count; i++) {
-        const struct model_allocation *region = m->live->regions[i];
+    while (ok && (region = model_live_next_region(m->live, a, &place))) {
         ok = collect_gap(m, a, at, region->address) && collect(m, region, false, false);
         at = region->address + region->bytes;
     }
@@ -111,15 +111,15 @@ static bool collect_all(struct maker *m, bool everything)
         const struct model_allocation *a = pointed_to(m->live, params, at, &freed);
         ok = !a || collect(m, a, true, freed);
     }
-    for (size_t i = 0; ok && i < m->live->live_count; i++) {
-        const struct model_allocation *a = m->live->live[i];
+    const struct model_allocation *a;
+    for (struct address_place at = {0}; ok && (a = address_list_next(&m->live->live, &at));) {
         if (of_module(a, m->launch))
             ok = collect(m, a, true, false);
         else if (everything)
             ok = collect_live(m, a);
     }
-    for (size_t i = 0; ok && everything && i < m->live->freed_count; i++)
-        ok = collect(m, m->live->freed[i], false, true);
+    for (struct address_place at = {0}; ok && everything && (a = address_list_next(&m->live->freed, &at));)
+        ok = collect(m, a, false, true);
     return ok;
 }
 
@@ -146,13 +146,12 @@ static enum status fill(struct maker *m, size_t index, struct blob_cache *blobs,
 {
     struct verify_region *info = &m->memory->info[index];
     struct reference_region *r = &m->memory->regions[index];
-    const struct cap_snapshot **snapshots = m->live->model->snapshots + m->launch->first_snapshot;
-    if (m->launch->contents)
-        return graph_contents_fill(m->launch->contents, info, r)
-                   ? STATUS_OK
-                   : diag_set(diag, STATUS_NO_MEMORY, "memory", -1, "no memory");
-    for (size_t i = 0; i < m->launch->snapshot_count && !info->freed; i++) {
-        const struct cap_snapshot *s = snapshots[i];
+    const struct graph_contents *contents = model_launch_contents(m->launch);
+    if (contents)
+        return graph_contents_fill(contents, info, r) ? STATUS_OK
+                                                      : diag_set(diag, STATUS_NO_MEMORY, "memory", -1, "no memory");
+    const struct cap_snapshot *s;
+    for (size_t i = 0; (s = model_launch_snapshot(m->live->model, m->launch, i)) && !info->freed; i++) {
         struct snapshot_part part;
         if (s->when != CAP_BEFORE || !model_snapshot_part(s, info->allocation, &part))
             continue;
@@ -303,12 +302,12 @@ bool verify_memory_read_unknown(const struct verify_memory *v)
 bool verify_memory_between(const struct model_launch *l, const struct model_live *live)
 {
     const uint8_t *params = model_launch_params(l);
-    size_t first;
-    for (uint32_t at = 0; live->region_count && params && at + 8u <= l->record->param_bytes; at += 8) {
+    struct address_place first;
+    for (uint32_t at = 0; live->regions.count && params && at + 8u <= l->record->param_bytes; at += 8) {
         bool freed;
         const struct model_allocation *a = pointed_to(live, params, at, &freed);
         /* Graphs' nodes get their memory another way, which knows allocations only. */
-        if (a && !freed && (a->parent ? l->contents != NULL : model_live_regions(live, a, &first) > 0))
+        if (a && !freed && (a->parent ? model_launch_contents(l) != NULL : model_live_regions(live, a, &first)))
             return true;
     }
     return false;
@@ -324,8 +323,9 @@ void verify_memory_survey(const struct model_launch *l, const struct model_live 
         bool freed; /* it has no contents that could be missing */
         *reached += pointed_to(live, params, at, &freed) && !freed;
     }
-    for (size_t i = 0; i < l->snapshot_count; i++)
-        *with_contents += live->model->snapshots[l->first_snapshot + i]->when == CAP_BEFORE;
+    const struct cap_snapshot *s;
+    for (size_t i = 0; (s = model_launch_snapshot(live->model, l, i)); i++)
+        *with_contents += s->when == CAP_BEFORE;
 }
 
 static uint64_t bits_in(const uint8_t *bits, uint64_t bytes)

@@ -33,8 +33,9 @@ static bool countable(const struct operand *o)
 
 static void mark_everything(struct verify *v)
 {
-    for (size_t i = 0; i < v->live.live_count; i++)
-        valid_bytes_mark_all(&v->valid, v->live.live[i]);
+    const struct model_allocation *a;
+    for (struct address_place at = {0}; (a = address_list_next(&v->live.live, &at));)
+        valid_bytes_mark_all(&v->valid, a);
 }
 
 void verify_operator(struct verify *v, const struct model_operator *op)

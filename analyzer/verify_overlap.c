@@ -137,7 +137,7 @@ static size_t index_of(const struct capture *c, const struct model_launch *l)
     size_t low = 0, high = c->record_count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (c->records[middle]->seq < l->seq)
+        if (c->records[middle]->seq < model_launch_seq(l))
             low = middle + 1;
         else
             high = middle;

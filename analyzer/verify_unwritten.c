@@ -278,7 +278,7 @@ static void tell(struct verify *v, const struct model_launch *root, struct judge
 void verify_stains_rest(struct verify *v, struct judgements *judgements)
 {
     for (size_t i = 0; i < v->stain_count; i++)
-        if (v->stains[i].faults && v->stains[i].used && v->stains[i].launch->seq > v->last_host_copy)
+        if (v->stains[i].faults && v->stains[i].used && model_launch_seq(v->stains[i].launch) > v->last_host_copy)
             tell(v, v->stains[i].launch, judgements);
 }
 

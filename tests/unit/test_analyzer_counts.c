@@ -170,13 +170,14 @@ static void test_bound_by_operations(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct bench b;
         bench_verify(&b, cases[i].ptx, 1, cases[i].device);
-        struct bound *all = bounds_of(b.session.model, &b.session.judgements);
-        assert_non_null(all);
-        assert_int_equal(all[0].by, cases[i].by);
-        assert_int_equal(all[0].ns, (uint64_t)ceil(cases[i].ns));
-        assert_true(all[0].counted);
-        assert_int_equal(all[0].operations, cases[i].ptx == long_ptx ? 2 * COUNT * 10000 : 2 * COUNT);
-        free(all);
+        struct bound_walk walk;
+        bound_walk_start(&walk, b.session.model, &b.session.judgements);
+        struct bound bound = bound_walk_next(&walk, &b.session.model->launches[0]);
+        assert_int_equal(bound.by, cases[i].by);
+        assert_int_equal(bound.ns, (uint64_t)ceil(cases[i].ns));
+        assert_true(bound.counted);
+        assert_int_equal(bound.operations, cases[i].ptx == long_ptx ? 2 * COUNT * 10000 : 2 * COUNT);
+        bound_walk_end(&walk);
         bench_end(&b);
     }
 }
@@ -195,7 +196,7 @@ static void test_counted_by_line(void **state)
     struct diag diag;
     bench_verify(&b, long_ptx, 1, "softgpu");
     assert_int_equal(verify_start(&v, b.session.model, &options, &diag), STATUS_OK);
-    model_live_advance(&v.live, b.session.model->launches[0].seq);
+    model_live_advance(&v.live, model_launch_seq(&b.session.model->launches[0]));
     assert_true(verify_profile(&v, &b.session.model->launches[0], NULL, &run, &memory, &result, &j));
     assert_null(result.reason);
     counted_add(&counted, run.module, result.profile);

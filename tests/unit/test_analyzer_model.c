@@ -56,8 +56,8 @@ static void test_model_launch_numbers(void **state)
     uint64_t second = capture_make_launch(&m, kernel, config, params, 12);
     open_session(&m, &s);
     assert_int_equal(s.model->launch_count, 2);
-    assert_int_equal(model_launch_by_number(s.model, 1)->seq, first);
-    assert_int_equal(model_launch_by_number(s.model, 2)->seq, second);
+    assert_int_equal(model_launch_seq(model_launch_by_number(s.model, 1)), first);
+    assert_int_equal(model_launch_seq(model_launch_by_number(s.model, 2)), second);
     assert_null(model_launch_by_number(s.model, 0));
     assert_null(model_launch_by_number(s.model, 3));
     assert_int_equal(model_first_launch_from(s.model, first + 1), 1);
@@ -107,7 +107,7 @@ static void test_model_overlap_evicts(void **state)
     model_live_start(&live, s.model);
     model_live_advance(&live, last + 1);
     assert_int_equal(model_live_find(&live, 0x1000)->id, b);
-    assert_int_equal(live.live_count, 1);
+    assert_int_equal(live.live.count, 1);
     model_live_end(&live);
     close_all(&m, &s);
 }
@@ -161,6 +161,125 @@ static void test_model_wait_without_times(void **state)
     close_all(&m, &s);
 }
 
+/* A stream's waits cover the launches before them, whatever other streams have pending. */
+static void test_model_waits_by_stream(void **state)
+{
+    struct capture_make m;
+    struct session s;
+    static const uint32_t streams[] = {7, 8, 7, 7};
+    static const uint64_t expected[] = {100, 6, 50, 7};
+    capture_make_start(&m);
+    uint32_t kernel = make_kernel(&m), config = capture_make_config(&m, 1, 32);
+    for (uint32_t id = 7; id <= 8; id++) {
+        struct cap_stream stream = {
+            .head.type = CAP_STREAM, .id = id, .kind = CAP_STREAM_CREATED, .flags = 1, .handle = id};
+        capture_make_record(&m, &stream, sizeof stream, NULL, 0);
+    }
+    struct cap_event event = {.head.type = CAP_EVENT, .id = 5, .handle = 5};
+    capture_make_record(&m, &event, sizeof event, NULL, 0);
+    for (size_t i = 0; i < sizeof streams / sizeof *streams; i++) {
+        struct cap_launch launch = {.head.type = CAP_LAUNCH,
+                                    .kernel = kernel,
+                                    .config = config,
+                                    .stream = streams[i],
+                                    .outcome = CAP_LAUNCH_OK,
+                                    .flags = CAP_LAUNCH_ARGS_UNKNOWN};
+        struct cap_event_op_record op = {
+            .head.type = CAP_EVENT_OP, .op = CAP_EVENT_RECORD, .event = 5, .stream = streams[i]};
+        capture_make_record(&m, &launch, sizeof launch, NULL, 0);
+        if (i == 0)
+            capture_make_record(&m, &op, sizeof op, NULL, 0);
+        if (i == 2) { /* the event's own launch, then what is left of its stream */
+            struct cap_sync wait = {.head.type = CAP_SYNC, .kind = CAP_SYNC_EVENT, .object = 5, .wait_ns = 100};
+            capture_make_record(&m, &wait, sizeof wait, NULL, 0);
+            wait = (struct cap_sync){.head.type = CAP_SYNC, .kind = CAP_SYNC_STREAM, .object = 7, .wait_ns = 50};
+            capture_make_record(&m, &wait, sizeof wait, NULL, 0);
+        }
+    }
+    capture_make_sync(&m, 13);
+    open_session(&m, &s);
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
+        assert_int_equal(s.model->launches[i].wait_ns, expected[i]);
+    close_all(&m, &s);
+}
+
+/* Launches far apart and close together: every look-up finds what a walk finds. */
+static void test_model_launch_from(void **state)
+{
+    struct capture_make m;
+    struct session s;
+    uint64_t params[2] = {0}, last = 0;
+    capture_make_start(&m);
+    uint32_t kernel = make_kernel(&m), config = capture_make_config(&m, 1, 32);
+    for (unsigned i = 0; i < 60; i++) {
+        last = capture_make_launch(&m, kernel, config, params, 12);
+        for (unsigned k = 0; k < (i < 3 ? 300 : i % 7 ? 0 : i); k++)
+            capture_make_sync(&m, 0);
+    }
+    open_session(&m, &s);
+    for (uint64_t seq = 0; seq < last + 3; seq++) {
+        size_t expected = 0;
+        while (expected < s.model->launch_count && model_launch_seq(&s.model->launches[expected]) < seq)
+            expected++;
+        assert_int_equal(model_first_launch_from(s.model, seq), expected);
+    }
+    close_all(&m, &s);
+}
+
+enum { PLAIN_MAX = 4096 };
+
+/* The same list, the plain way. */
+static void plain_insert(struct model_allocation **plain, size_t *count, struct model_allocation *a)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < *count; i++)
+        if (plain[i]->address >= a->address + a->bytes || a->address >= plain[i]->address + plain[i]->bytes)
+            plain[kept++] = plain[i];
+    size_t at = kept;
+    while (at > 0 && plain[at - 1]->address > a->address)
+        at--;
+    memmove(plain + at + 1, plain + at, (kept - at) * sizeof *plain);
+    plain[at] = a;
+    *count = kept + 1;
+}
+
+static void test_address_list_like_a_plain_one(void **state)
+{
+    static struct model_allocation all[PLAIN_MAX], *plain[PLAIN_MAX];
+    for (unsigned order = 0; order < 3; order++) { /* rising, falling, any */
+        struct address_list list = {0};
+        size_t count = 0;
+        uint32_t random = 1;
+        for (size_t i = 0; i < PLAIN_MAX; i++) {
+            random = random * 1664525 + 1013904223;
+            uint64_t at = order == 0 ? i : order == 1 ? PLAIN_MAX - i : (random >> 12) % (2 * PLAIN_MAX);
+            all[i] =
+                (struct model_allocation){.address = at * 16, .bytes = random >> 28 ? 16 : 16 + (random >> 20) % 4000};
+            assert_true(address_list_insert(&list, &all[i]));
+            plain_insert(plain, &count, &all[i]);
+            if (i % 5 == 4) {
+                size_t gone = (random >> 8) % count;
+                address_list_remove(&list, plain[gone]);
+                memmove(plain + gone, plain + gone + 1, (--count - gone) * sizeof *plain);
+            }
+        }
+        struct address_place place = {0};
+        assert_int_equal(list.count, count);
+        for (size_t i = 0; i < count; i++) {
+            struct address_place from = address_list_from(&list, plain[i]->address);
+            assert_ptr_equal(address_list_before(&list, from), i ? plain[i - 1] : NULL);
+            assert_ptr_equal(address_list_next(&list, &from), plain[i]);
+            assert_ptr_equal(address_list_next(&list, &place), plain[i]);
+            assert_ptr_equal(address_list_find(&list, plain[i]->address + plain[i]->bytes - 1), plain[i]);
+        }
+        assert_null(address_list_next(&list, &place));
+        address_list_clear(&list, 0, UINT64_MAX);
+        assert_int_equal(list.count, 0);
+        assert_null(address_list_find(&list, 16));
+        address_list_free(&list);
+    }
+}
+
 static void test_model_options(void **state)
 {
     struct capture_make m;
@@ -179,7 +298,8 @@ int main(void)
         cmocka_unit_test(test_model_kernel_names), cmocka_unit_test(test_model_launch_numbers),
         cmocka_unit_test(test_model_lifetimes),    cmocka_unit_test(test_model_overlap_evicts),
         cmocka_unit_test(test_model_times),        cmocka_unit_test(test_model_wait_without_times),
-        cmocka_unit_test(test_model_options),
+        cmocka_unit_test(test_model_options),      cmocka_unit_test(test_model_waits_by_stream),
+        cmocka_unit_test(test_model_launch_from),  cmocka_unit_test(test_address_list_like_a_plain_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -555,12 +555,14 @@ static void test_bounds(void **state)
         struct bench b;
         bound_bench(&b, cases[i].device);
         assert_true(bound_bandwidth(b.session.model) == cases[i].bandwidth);
-        struct bound *all = bounds_of(b.session.model, &b.session.judgements);
-        assert_int_equal(all[0].bytes, sizeof b.input + sizeof b.after);
-        assert_false(all[0].counted);
-        assert_int_equal(all[0].by, cases[i].bandwidth > 0 ? BOUND_MEMORY : BOUND_UNKNOWN);
-        assert_int_equal(all[0].ns, cases[i].bandwidth > 0 ? (uint64_t)ceil(512 / cases[i].bandwidth * 1e9) : 0);
-        free(all);
+        struct bound_walk walk;
+        bound_walk_start(&walk, b.session.model, &b.session.judgements);
+        struct bound bound = bound_walk_next(&walk, &b.session.model->launches[0]);
+        assert_int_equal(bound.bytes, sizeof b.input + sizeof b.after);
+        assert_false(bound.counted);
+        assert_int_equal(bound.by, cases[i].bandwidth > 0 ? BOUND_MEMORY : BOUND_UNKNOWN);
+        assert_int_equal(bound.ns, cases[i].bandwidth > 0 ? (uint64_t)ceil(512 / cases[i].bandwidth * 1e9) : 0);
+        bound_walk_end(&walk);
         bench_end(&b);
     }
 }
@@ -576,10 +578,12 @@ static void test_bounds_beyond_all_clocks(void **state)
     slow.memory_clock_khz = 1;
     slow.bus_bits = 8;
     b.session.model->device = &slow;
-    struct bound *all = bounds_of(b.session.model, &js);
-    assert_true(all[0].counted);
-    assert_true(all[0].ns == UINT64_MAX);
-    free(all);
+    struct bound_walk walk;
+    bound_walk_start(&walk, b.session.model, &js);
+    struct bound bound = bound_walk_next(&walk, &b.session.model->launches[0]);
+    assert_true(bound.counted);
+    assert_true(bound.ns == UINT64_MAX);
+    bound_walk_end(&walk);
     bench_end(&b);
 }
 

@@ -86,8 +86,8 @@ static void test_scopes_paths_of_a_thread(void **state)
     const uint32_t iterations[] = {0, 9, 4, 0};
     assert_int_equal(s.model->launch_count, 4);
     for (size_t i = 0; i < 4; i++) {
-        assert_string_equal(s.model->launches[i].module_path, paths[i]);
-        assert_int_equal(s.model->launches[i].iteration, iterations[i]);
+        assert_string_equal(model_launch_place(s.model, &s.model->launches[i])->module_path, paths[i]);
+        assert_int_equal(model_launch_place(s.model, &s.model->launches[i])->iteration, iterations[i]);
     }
     close_all(&f.m, &s);
 }
@@ -102,7 +102,7 @@ static void test_scopes_impossible_paths(void **state)
     add_range(&f, 99, 1, 0, 0);
     launch(&f, 0xffff);
     open_session(&f.m, &s, 3);
-    assert_string_equal(s.model->launches[0].module_path, "");
+    assert_string_equal(model_launch_place(s.model, &s.model->launches[0])->module_path, "");
     close_all(&f.m, &s);
 }
 
@@ -237,7 +237,7 @@ static void test_operator_launches_inside(void **state)
     const size_t operators[] = {0, 1, 1, 0, 0};
     assert_int_equal(s.model->launch_count, 5);
     for (size_t i = 0; i < 5; i++)
-        assert_int_equal(s.model->launches[i].operator, operators[i]);
+        assert_int_equal(model_launch_place(s.model, &s.model->launches[i])->operator, operators[i]);
     assert_int_equal(s.model->operators[0].launches, 2);
     assert_int_equal(s.model->operators[1].launches, 0);
     close_all(&f.m, &s);

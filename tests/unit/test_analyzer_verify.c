@@ -696,9 +696,12 @@ static void test_store_round_trip(void **state)
     assert_int_equal(x->access.ptx_line, y->access.ptx_line);
     assert_string_equal(x->access.frames[0].file, y->access.frames[0].file);
     judgements_free(&again);
-    b.session.model->launches[0].seq++; /* the one that was the first has been dropped */
+    const struct cap_launch *first = b.session.model->launches[0].record;
+    struct cap_launch later = *first; /* the one that was the first has been dropped */
+    later.head.seq++;
+    b.session.model->launches[0].record = &later;
     assert_int_equal(store_read(b.session.model, &again, &diag), STATUS_BAD_INPUT);
-    b.session.model->launches[0].seq--;
+    b.session.model->launches[0].record = first;
     b.session.capture->header.pid++;
     assert_int_equal(store_read(b.session.model, &again, &diag), STATUS_BAD_INPUT);
     bench_end(&b);

@@ -4,7 +4,7 @@ ANALYZER_READ_SOURCES = analyzer/capture_read.c analyzer/capture_check.c analyze
 	analyzer/model_scopes.c analyzer/operator.c analyzer/operator_text.c analyzer/marks.c analyzer/slabs.c analyzer/classify_marks.c analyzer/model_build.c analyzer/model_graph.c analyzer/model_live.c analyzer/address_list.c analyzer/model_times.c analyzer/name.c analyzer/symbol.c \
 	analyzer/judgement.c analyzer/store.c analyzer/store_check.c analyzer/store_touch.c analyzer/finding.c analyzer/classify.c analyzer/classify_faults.c \
 	analyzer/classify_damage.c analyzer/classify_errors.c analyzer/classify_frees.c analyzer/classify_guard.c analyzer/classify_held.c analyzer/classify_copies.c analyzer/classify_differences.c analyzer/classify_numbers.c analyzer/classify_order.c analyzer/classify_leaks.c analyzer/order.c analyzer/order_clock.c analyzer/place.c \
-	analyzer/session.c analyzer/coverage.c analyzer/budget.c analyzer/hints.c analyzer/element.c analyzer/bound.c analyzer/kernel_table.c analyzer/pattern.c analyzer/text.c analyzer/report_launch.c \
+	analyzer/session.c analyzer/coverage.c analyzer/budget.c analyzer/hints.c analyzer/health_seen.c analyzer/element.c analyzer/bound.c analyzer/kernel_table.c analyzer/pattern.c analyzer/text.c analyzer/report_launch.c \
 	analyzer/report_text.c analyzer/report_json.c analyzer/report_operators.c
 ANALYZER_SOURCES = $(ANALYZER_READ_SOURCES) analyzer/selection.c analyzer/options.c analyzer/commands.c analyzer/cmd_help.c \
 	analyzer/cmd_report.c analyzer/cmd_list.c analyzer/cmd_show.c analyzer/cmd_verify.c analyzer/cmd_attribute.c analyzer/cmd_export.c analyzer/cmd_trace.c \

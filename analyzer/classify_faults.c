@@ -21,8 +21,8 @@ static enum finding_class fault_class(const struct judgement_fault *f)
         return FINDING_USE_AFTER_FREE;
     case JUDGEMENT_FAULT_UNINITIALISED:
         return FINDING_UNINITIALISED_READ;
-    case JUDGEMENT_FAULT_RACE:
-        return FINDING_RACE;
+    case JUDGEMENT_FAULT_RACE: /* of two branches of a graph: pieces of work, as those of two streams are */
+        return f->other_node ? FINDING_STREAM_RACE : FINDING_RACE;
     case JUDGEMENT_FAULT_BARRIER:
         return FINDING_DIVERGENT_BARRIER;
     default:

@@ -8,7 +8,7 @@
 #include "analyzer/order.h"
 #include "analyzer/place.h"
 
-enum { WORK_BYTES = 256, STREAM_BYTES = 48 };
+enum { WORK_BYTES = 420, STREAM_BYTES = 48 };
 
 /* Pairs of the same two places are one finding. */
 struct place_key {
@@ -75,9 +75,17 @@ static const char *work_text(const struct teller *t, const struct order_use *u, 
     char place[160];
     symbols_place(t->symbols, stack_of(u), place, sizeof place);
     const char *open = *place ? " (" : "", *close = *place ? ")" : "";
+    const struct model_operator *op =
+        u->launch ? model_operator_by_number(t->model, model_launch_place(t->model, u->launch)->operator) : NULL;
+    char inside[140] = "";
+    if (op) {
+        char meaning[90];
+        operator_summary(t->model->capture, op, meaning, sizeof meaning);
+        snprintf(inside, sizeof inside, " inside %.40s%s%s", op->name, *meaning ? " " : "", meaning);
+    }
     if (u->launch)
-        snprintf(out, WORK_BYTES, "launch %u, %.80s%s%s%s", u->launch->number, u->launch->kernel->name, open, place,
-                 close);
+        snprintf(out, WORK_BYTES, "launch %u, %.80s%s%s%s%s", u->launch->number, u->launch->kernel->name, inside, open,
+                 place, close);
     else
         snprintf(out, WORK_BYTES, "%s%s%s%s", names[u->kind], open, place, close);
     return out;

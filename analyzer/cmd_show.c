@@ -7,6 +7,7 @@
 #include <cjson/cJSON.h>
 
 #include "analyzer/commands.h"
+#include "analyzer/marks.h"
 #include "analyzer/model_graph.h"
 #include "analyzer/report.h"
 #include "analyzer/report_operators.h"
@@ -166,6 +167,9 @@ static void show_text(struct session *s, const struct model_launch *l, bool verb
     text_fold(stdout, "", 4, l->kernel->full_name);
     printf("launch %u of %zu on stream %u, %s after the start\n", l->number, s->model->launch_count, l->record->stream,
            text_time(capture_time_ns(s->capture, l->record->head.tsc), start));
+    uint64_t step;
+    if (marks_step(s->model, model_launch_seq(l), &step))
+        printf("in step %" PRIu64 "\n", step);
     if (*place->module_path)
         printf("in module %s, iteration %u\n", place->module_path, place->iteration);
     if (place->operator)
@@ -267,6 +271,9 @@ static bool show_json(struct session *s, const struct model_launch *l)
     cJSON_AddNumberToObject(root, "wait_ns", (double)l->wait_ns);
     cJSON_AddStringToObject(root, "module_path", model_launch_place(s->model, l)->module_path);
     cJSON_AddNumberToObject(root, "iteration", model_launch_place(s->model, l)->iteration);
+    uint64_t step;
+    if (marks_step(s->model, model_launch_seq(l), &step))
+        cJSON_AddNumberToObject(root, "step", (double)step);
     cJSON_AddItemToObject(root, "arguments", arguments_json(s, l));
     if (model_launch_graph(l))
         add_nodes(s, l, root);

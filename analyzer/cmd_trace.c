@@ -7,6 +7,8 @@
 
 #include "analyzer/commands.h"
 #include "analyzer/health.h"
+#include "analyzer/health_seen.h"
+#include "analyzer/marks.h"
 #include "analyzer/place.h"
 #include "analyzer/session.h"
 #include "analyzer/text.h"
@@ -63,8 +65,9 @@ static void origin_text(const struct health *all, const struct health_launch *h,
 
 static void print_launch(struct session *s, const struct health *all, const struct health_launch *h, const char *title)
 {
-    char line[1024], origin[600];
-    snprintf(line, sizeof line, "launch %u, %.200s: ", h->launch->number, h->launch->kernel->name);
+    char line[1024], origin[600], step[MARKS_STEP_BYTES];
+    marks_step_text(s->model, model_launch_seq(h->launch), step);
+    snprintf(line, sizeof line, "launch %u, %.160s%s: ", h->launch->number, h->launch->kernel->name, step);
     for (size_t i = 0; i < h->output_count; i++) {
         char output[400], both[640];
         output_text(s, &h->outputs[i], output, sizeof output);
@@ -85,6 +88,8 @@ static void print_text(struct session *s, const struct health *h, size_t only, b
     putchar('\n');
     if (h->unseen)
         printf("%zu launches have no snapshot after them (run --preset deep has them all)\n", h->unseen);
+    if (h->unseen && !only)
+        health_seen_print(stdout, s, "seen      ", verbose);
     for (size_t i = 0; only && i < h->count; i++) {
         if (h->launches[i].launch->number != only)
             continue;
@@ -187,6 +192,7 @@ static bool print_json(const struct session *s, const struct health *h, size_t o
     for (size_t i = 0; i < h->count; i++)
         if (!only || h->launches[i].launch->number == only)
             cJSON_AddItemToArray(array, launch_json(h, &h->launches[i]));
+    health_seen_json(root, "health", s);
     char *text = cJSON_Print(root);
     cJSON_Delete(root);
     if (text)

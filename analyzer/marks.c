@@ -85,6 +85,30 @@ void marks_shape(const struct cap_name *n, char *out, size_t bytes)
                                  i + 1 == n->dims ? "]" : "");
 }
 
+bool marks_step(const struct model *m, uint64_t seq, uint64_t *step)
+{
+    size_t low = 0, high = m->mark_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (m->marks[middle].record->head.seq < seq)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (!low || !m->marks[low - 1].has_step)
+        return false;
+    *step = m->marks[low - 1].step;
+    return true;
+}
+
+void marks_step_text(const struct model *m, uint64_t seq, char out[MARKS_STEP_BYTES])
+{
+    uint64_t step;
+    out[0] = '\0';
+    if (marks_step(m, seq, &step))
+        snprintf(out, MARKS_STEP_BYTES, ", step %" PRIu64, step);
+}
+
 /* ---- values ---- */
 
 enum finite { IS_FINITE, IS_INFINITE, IS_NAN };

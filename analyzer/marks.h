@@ -18,6 +18,12 @@ uint32_t marks_dtype_bytes(uint32_t dtype);
 /* "f32 [64, 128]" */
 void marks_shape(const struct cap_name *name, char *out, size_t bytes);
 
+/* The newest step that had begun just before the record `seq`, in any thread. False: none. */
+bool marks_step(const struct model *model, uint64_t seq, uint64_t *step);
+enum { MARKS_STEP_BYTES = 40 };
+/* ", step 3"; "" without one. */
+void marks_step_text(const struct model *model, uint64_t seq, char out[MARKS_STEP_BYTES]);
+
 /* What a mark's value holds. False: there is none, or it cannot be read. */
 struct mark_values {
     uint64_t elements, nans, infinities;

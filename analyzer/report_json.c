@@ -8,8 +8,10 @@
 
 #include "analyzer/budget.h"
 #include "analyzer/coverage.h"
+#include "analyzer/health_seen.h"
 #include "analyzer/hints.h"
 #include "analyzer/kernel_table.h"
+#include "analyzer/marks.h"
 #include "analyzer/pattern.h"
 #include "analyzer/place.h"
 #include "analyzer/report_operators.h"
@@ -57,6 +59,9 @@ static cJSON *launch_json(const struct session *s, const struct finding *f)
     cJSON_AddNumberToObject(json, "stream", stream_number(s, l->record->stream));
     cJSON_AddStringToObject(json, "module_path", model_launch_place(s->model, l)->module_path);
     add_u64(json, "iteration", model_launch_place(s->model, l)->iteration);
+    uint64_t step;
+    if (marks_step(s->model, model_launch_seq(l), &step))
+        add_u64(json, "step", step);
     if (f->window_last)
         add_u64(json, "window_last", f->window_last);
     if (model_launch_graph(l)) {
@@ -300,6 +305,7 @@ bool report_json(FILE *out, struct session *s)
     cJSON_AddItemToObject(root, "notes", notes);
     add_patterns(root, s);
     hints_each(s, add_hint, cJSON_AddArrayToObject(root, "hints"));
+    health_seen_json(root, "health", s);
     add_health(root, s);
     char *text = cJSON_Print(root);
     cJSON_Delete(root);

@@ -6,8 +6,10 @@
 
 #include "analyzer/budget.h"
 #include "analyzer/coverage.h"
+#include "analyzer/health_seen.h"
 #include "analyzer/hints.h"
 #include "analyzer/kernel_table.h"
+#include "analyzer/marks.h"
 #include "analyzer/name.h"
 #include "analyzer/pattern.h"
 #include "analyzer/place.h"
@@ -93,6 +95,9 @@ void report_finding(FILE *out, struct session *s, const struct finding *f, size_
         print_stack(out, s, f->class == FINDING_DOUBLE_FREE ? "freed again" : "called", f->stack, style.verbose);
     const struct model_launch *l = model_launch_by_number(s->model, f->launch);
     const struct model_place *place = l && !f->window_last ? model_launch_place(s->model, l) : NULL;
+    uint64_t step;
+    if (place && marks_step(s->model, model_launch_seq(l), &step))
+        fprintf(out, "     step           %" PRIu64 "\n", step);
     if (place && *place->module_path)
         fprintf(out, "     module         %s, iteration %u\n", place->module_path, place->iteration);
     if (l && !f->window_last)
@@ -319,6 +324,7 @@ void report_text(FILE *out, struct session *s, struct report_style style)
     if (!style.brief)
         print_patterns(out, s, style);
     print_coverage(out, s);
+    health_seen_print(out, s, "health    ", style.verbose);
     if (!style.brief)
         print_cost(out, s);
     hints_each(s, print_hint, &(struct hint_printer){out, "not on    "});

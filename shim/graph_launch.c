@@ -11,6 +11,7 @@
 #include "shim/health.h"
 #include "shim/options.h"
 #include "shim/reach.h"
+#include "shim/scan.h"
 #include "shim/sentinel.h"
 #include "shim/snapshot.h"
 #include "shim/stack.h"
@@ -25,9 +26,10 @@ struct going { /* a launch on its way */
     struct tracked_graph *graph;
     struct tracked_stream *stream;
     struct cap_graph_launch *record; /* NULL: not written yet */
-    struct allocation *found;        /* owned; what its nodes reach, when it gets snapshots */
+    struct allocation *found;        /* owned; what its nodes reach, when it gets snapshots or is looked at */
     uint32_t found_count;
     bool outputs;
+    struct scan_slot *scan; /* NULL: it is not looked at */
     struct timing_slot timing;
 };
 
@@ -135,8 +137,10 @@ static void before(struct going *g)
     uint32_t version = graph_version(g->graph);
     enum snapshot_choice choice =
         snapshot_choose(counted, version < SAMPLED_VERSIONS ? version : SAMPLED_VERSIONS, g->stream, !own_work);
-    if (choice == SNAPSHOT_TAKE) {
-        if (!gather(g->graph, &g->found, &g->found_count))
+    bool look = own_work && scan_due(counted, choice == SNAPSHOT_TAKE);
+    if (choice == SNAPSHOT_TAKE || look) {
+        bool all = gather(g->graph, &g->found, &g->found_count);
+        if (!all && choice == SNAPSHOT_TAKE)
             choice = SNAPSHOT_OVER_BUDGET;
         g->call->seq = capture_next_seq(); /* behind the variables that were found on the way */
     }
@@ -147,6 +151,8 @@ static void before(struct going *g)
         add_flag(g, CAP_LAUNCH_BUDGET);
     if (choice == SNAPSHOT_TAKE)
         take_before(g);
+    if (look)
+        g->scan = scan_before_found(g->stream, g->call->seq, g->found, g->found_count);
     if (own_work)
         timing_begin(&g->timing, counted, g->stream, g->call->seq);
 }
@@ -157,6 +163,7 @@ static void after(struct going *g, CUresult result)
     uint64_t host_ns = call_real_ns(g->call);
     shim_thread.launches++;
     timing_end(&g->timing, ok);
+    scan_after(g->scan, g->stream, ok);
     if (!g->record) /* outcome first: a reader takes a pending one for a call that hangs */
         write_record(g, ok ? CAP_LAUNCH_OK : CAP_LAUNCH_FAILED);
     if (g->record) {

@@ -7,6 +7,7 @@
 #include <opsdebug/capture.h>
 
 #include "common/map.h"
+#include "shim/alloc_table.h"
 #include "shim/budget.h"
 #include "shim/capture_write.h"
 #include "shim/device_work.h"
@@ -187,7 +188,7 @@ static bool launch_look(const struct device_work *work, struct scan_slot *slot, 
            CUDA_SUCCESS;
 }
 
-static bool due(const struct tracked_kernel *kernel, bool snapshots)
+bool scan_due(const struct tracked_kernel *kernel, bool snapshots)
 {
     uint64_t number = __atomic_load_n(&kernel->launches, __ATOMIC_RELAXED);
     if (options.health == HEALTH_OFF || !kernel->matches)
@@ -196,36 +197,62 @@ static bool due(const struct tracked_kernel *kernel, bool snapshots)
            (options.preset == PRESET_WATCH ? number < WATCH_LAUNCHES : snapshots || number % CHECK_ONE_OF == 0);
 }
 
-struct scan_slot *scan_before(struct tracked_kernel *kernel, struct tracked_stream *stream, uint64_t launch_seq,
-                              const uint8_t *arguments, uint32_t bytes, bool snapshots)
+/* NULL: no look. Else a free of another thread waits until slot_ready(). */
+static struct scan_slot *slot_begin(struct tracked_stream *stream, uint64_t launch_seq)
 {
-    struct device_work *work = due(kernel, snapshots) ? device_work(stream->context) : NULL;
+    struct device_work *work = device_work(stream->context);
     if (!work || !work->scan || !work->scans || !budget_takes(CAP_BUDGET_HEALTH))
         return NULL;
-    BUDGET_SPAN(CAP_BUDGET_HEALTH);
     struct scan_slot *slot = take_slot(work->scans);
-    struct reached *reached = slot ? malloc(REACH_MAX * sizeof *reached) : NULL;
-    if (!reached) {
-        if (slot)
-            __atomic_store_n(&slot->use, SLOT_FREE, __ATOMIC_RELEASE);
+    if (!slot) {
         __atomic_fetch_add(&left_out, 1, __ATOMIC_RELAXED);
         return NULL;
     }
     thread_slow();
     slot->count = 0;
     slot->launch = launch_seq;
-    sentinel_look_begins(); /* a free of another thread waits until the look is enqueued */
-    uint32_t count = reach(kernel, arguments, bytes, reached);
-    for (uint32_t i = 0; i < count; i++)
-        if (readable(&reached[i].a, stream))
-            add_range(slot, &reached[i]);
-    bool ok = slot->count && launch_look(work, slot, stream, 0);
+    sentinel_look_begins();
+    return slot;
+}
+
+static struct scan_slot *slot_ready(struct scan_slot *slot, struct tracked_stream *stream)
+{
+    bool ok = slot->count && launch_look(device_work(stream->context), slot, stream, 0);
     sentinel_look_ends();
-    free(reached);
     if (ok)
         return slot;
     __atomic_store_n(&slot->use, SLOT_FREE, __ATOMIC_RELEASE);
     return NULL;
+}
+
+struct scan_slot *scan_before(struct tracked_kernel *kernel, struct tracked_stream *stream, uint64_t launch_seq,
+                              const uint8_t *arguments, uint32_t bytes, bool snapshots)
+{
+    if (!scan_due(kernel, snapshots))
+        return NULL;
+    BUDGET_SPAN(CAP_BUDGET_HEALTH);
+    struct reached *reached = malloc(REACH_MAX * sizeof *reached);
+    struct scan_slot *slot = reached ? slot_begin(stream, launch_seq) : NULL;
+    uint32_t count = slot ? reach(kernel, arguments, bytes, reached) : 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (readable(&reached[i].a, stream))
+            add_range(slot, &reached[i]);
+    free(reached);
+    return slot ? slot_ready(slot, stream) : NULL;
+}
+
+struct scan_slot *scan_before_found(struct tracked_stream *stream, uint64_t launch_seq, const struct allocation *found,
+                                    uint32_t count)
+{
+    BUDGET_SPAN(CAP_BUDGET_HEALTH);
+    struct scan_slot *slot = slot_begin(stream, launch_seq);
+    for (uint32_t i = 0; slot && i < count; i++) {
+        struct allocation now; /* what was freed since must not be read */
+        struct reached all = {.a = found[i], .address = found[i].address};
+        if (alloc_table_find(found[i].address, &now) && now.id == found[i].id && readable(&found[i], stream))
+            add_range(slot, &all);
+    }
+    return slot ? slot_ready(slot, stream) : NULL;
 }
 
 void scan_after(struct scan_slot *slot, struct tracked_stream *stream, bool launched)

@@ -46,6 +46,12 @@ struct scan_slots *scan_slots_make(void); /* NULL: no mapped host memory */
 /* Enqueues the look before a launch that is due. NULL: this launch is not looked at. */
 struct scan_slot *scan_before(struct tracked_kernel *kernel, struct tracked_stream *stream, uint64_t launch_seq,
                               const uint8_t *arguments, uint32_t bytes, bool snapshots);
+/* Whether the next launch of `kernel` is one that is looked at. */
+bool scan_due(const struct tracked_kernel *kernel, bool snapshots);
+/* The same as scan_before() for a launch that is due, of a graph: all of each of these allocations, which it reaches.
+ */
+struct scan_slot *scan_before_found(struct tracked_stream *stream, uint64_t launch_seq, const struct allocation *found,
+                                    uint32_t count);
 /* Enqueues the look after it; `slot` may be NULL, and is not the caller's any more. */
 void scan_after(struct scan_slot *slot, struct tracked_stream *stream, bool launched);
 void scan_harvest(void);                    /* takes in what is complete */

@@ -49,8 +49,13 @@ branch_write out-of-bounds-write root 3 branch_write
 nan nan-origin root 3 branch_write
 EOF
 run branch_race "--preset deep" graphs_parts_branch_race
-equal "branch_race: found" "race root 3 null" "$(found branch_race)"
+equal "branch_race: found" "stream-race root 3 null" "$(found branch_race)"
 equal "branch_race: with the other node" 4 "$(jq '.findings[0].launch.other_node' "$scratch/branch_race.json")"
+# The health check looks at launches of graphs, too.
+run health "--preset check" graphs_parts_nan
+equal "nan: seen while the program ran, at the launch of the graph" "graph 3 12 true" \
+    "$(jq -r '.health[0] | "\(.kernel) \(.launch) \(.nan > 0)"' "$scratch/health.json")"
+equal "ok: no such values seen" "0 0" "$(jq -s -r 'map(.health | length) | join(" ")' "$scratch/ok-presetcheck.json" "$scratch/ok-presetdeep.json")"
 run watched "--preset watch" graphs_parts_branch_write
 equal "branch_write, only watched: the redzone tells the launch" "out-of-bounds-write graph 3 12" \
     "$(jq -r '.findings[] | "\(.class) \(.launch.kernel) \(.launch.seq)"' "$scratch/watched.json")"

@@ -24,10 +24,12 @@ equal "names in show" 1 "$("$tool" show "$scratch/ok" 2 | grep -c 'normalised, f
 source=tests/programs/told/told.cu
 equal "told_nan: what was asserted is evidence of where the NaN was born" "nan-origin told.cu assertion" \
     "$(jq -r '.findings[0] | "\(.class) \(.where.file | split("/") | last) \([.evidence[].kind] | map(select(. == "assertion")) | first)"' "$scratch/nan.json")"
+equal "told_nan: in which step" 2 "$(jq '.findings[0].launch.step' "$scratch/nan.json")"
 "$tool" run --device soft --preset watch --out "$scratch/watch" -- "$programs/told_nan" >/dev/null 2>&1
 "$tool" report --json "$scratch/watch" >"$scratch/watch.json"
 equal "told_nan without re-execution: a finding of its own, with the place and the step" "nan-origin told.cu:$(grep -n 'FAULT-OTHER: nan \*/' $source | cut -d: -f1) true" \
     "$(jq -r '.findings[0] | "\(.class) \(.where.file | split("/") | last):\(.where.line) \(.text | test("1280 NaN among 1280 f32 of normalised, the first at \\[0, 0\\], in step 2"))"' "$scratch/watch.json")"
+check "told_nan: what was seen while it ran, with the step" sh -c "'$tool' trace '$scratch/watch' | grep -q '^seen .*normalise, step 2: 1280 of'"
 equal "told_neighbour: a store into the neighbour is out of bounds" "out-of-bounds-write told.cu:$(fault_line $source neighbour) 256 256" \
     "$(jq -r '.findings[0] | "\(.class) \(.where.file | split("/") | last):\(.where.line) \(.allocation.bytes) \(.allocation.offset)"' "$scratch/neighbour.json")"
 equal "told_neighbour: it is named" true "$(jq '[.findings[0].evidence[].text] | any(test("of next|of sums"))' "$scratch/neighbour.json")"

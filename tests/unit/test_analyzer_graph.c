@@ -361,7 +361,7 @@ static void test_graph_race_of_branches(void **state)
 {
     struct bench b;
     branches(&b, false);
-    const struct finding *f = only(&b, FINDING_RACE, 2);
+    const struct finding *f = only(&b, FINDING_STREAM_RACE, 2);
     assert_int_equal(f->other_node, 3);
     assert_int_equal(f->allocation, b.b);
     end(&b);

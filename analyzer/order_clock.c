@@ -103,10 +103,11 @@ static bool settled(const struct order_clocks *o, const struct order_stream *s)
 /* A stream whose work goes on stays, since others may still have to come behind it. */
 static void destroy_stream(struct order_clocks *o, uint32_t id)
 {
-    struct order_stream *s = known_stream(o, id), *last = &o->streams[o->stream_count - 1];
+    struct order_stream *s = known_stream(o, id);
     uint32_t *more = s && settled(o, s) ? realloc(o->free_slots, (o->free_count + 1) * sizeof *more) : NULL;
     if (!more)
         return;
+    const struct order_stream *last = &o->streams[o->stream_count - 1];
     o->free_slots = more;
     more[o->free_count++] = s->slot;
     free(s->clock.at);

@@ -298,6 +298,19 @@ static void test_walk_many_streams(void **state)
     assert_int_equal(bench_pairs(&b), 1);
 }
 
+/* Streams that go without work, before there is any. */
+static void test_walk_unused_streams(void **state)
+{
+    struct bench b;
+    bench_start(&b);
+    stream_gone(&b, own_stream(&b));
+    uint32_t one = own_stream(&b), unused = own_stream(&b), two = own_stream(&b);
+    set(&b, one);
+    stream_gone(&b, unused);
+    set(&b, two);
+    assert_int_equal(bench_pairs(&b), 1);
+}
+
 static void test_overlap(void **state)
 {
     uint64_t offset = 0, bytes = 0;
@@ -330,17 +343,12 @@ static void test_overlap(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_walk_two_streams),
-        cmocka_unit_test(test_walk_told_once),
-        cmocka_unit_test(test_walk_unknown),
-        cmocka_unit_test(test_walk_event),
-        cmocka_unit_test(test_walk_foreign_event),
-        cmocka_unit_test(test_walk_doubt),
-        cmocka_unit_test(test_walk_default_stream),
-        cmocka_unit_test(test_walk_through_default_stream),
-        cmocka_unit_test(test_walk_capture),
-        cmocka_unit_test(test_walk_many_streams),
-        cmocka_unit_test(test_overlap),
+        cmocka_unit_test(test_walk_two_streams),    cmocka_unit_test(test_walk_told_once),
+        cmocka_unit_test(test_walk_unknown),        cmocka_unit_test(test_walk_event),
+        cmocka_unit_test(test_walk_foreign_event),  cmocka_unit_test(test_walk_doubt),
+        cmocka_unit_test(test_walk_default_stream), cmocka_unit_test(test_walk_through_default_stream),
+        cmocka_unit_test(test_walk_capture),        cmocka_unit_test(test_walk_many_streams),
+        cmocka_unit_test(test_walk_unused_streams), cmocka_unit_test(test_overlap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

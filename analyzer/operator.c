@@ -98,7 +98,7 @@ static int64_t number_or(const struct capture *c, const struct model_operator *o
 static char type_letter(const struct model_operator *op)
 {
     const char *name = op->name;
-    if (op->function->library != CAP_LIBRARY_CUBLAS || strncmp(name, "cublas", 6) != 0)
+    if (op->function->library != CAP_LIBRARY_CUBLAS || strncmp(name, "cublas", 6) != 0 || !name[6])
         return 0;
     char first = name[6], second = name[7];
     if (first == 'I' && second) /* cublasIsamax: the index of ... */
@@ -226,7 +226,7 @@ static void shape_product(const struct capture *c, const struct model_operator *
     char ld[] = "ldx", stride[] = "stridex";
     char which = o->name[0];
     int64_t m = number_or(c, op, "m", -1), n = number_or(c, op, "n", -1), k = number_or(c, op, "k", -1);
-    if (o->name[1] || !strchr("ABC", which) || m < 0 || n < 0 || k < 0)
+    if (strlen(o->name) != 1 || !strchr("ABC", which) || m < 0 || n < 0 || k < 0)
         return;
     ld[2] = (char)(which + ('a' - 'A'));
     stride[6] = which;

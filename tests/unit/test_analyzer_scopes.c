@@ -218,6 +218,31 @@ static void test_operator_unknown_function(void **state)
     close_all(&f.m, &s);
 }
 
+/* Names that a damaged capture cut short, down to nothing. */
+static void test_operator_without_names(void **state)
+{
+    static const char *const names[] = {"", "cublas", "cublasI", "cublasS", "gemm", "cublasgemm"};
+    static const struct parameter parameters[] = {{"", CAP_PARAMETER_POINTER, 4, 0x10000},
+                                                  {"m", CAP_PARAMETER_INTEGER, 4, 7},
+                                                  {"n", CAP_PARAMETER_INTEGER, 4, 7},
+                                                  {"k", CAP_PARAMETER_INTEGER, 4, 7}};
+    for (uint32_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct fixture f;
+        struct session s;
+        struct operand operands[OPERANDS_MAX];
+        char text[100];
+        start(&f);
+        add_function(&f, 1, CAP_LIBRARY_CUBLAS, names[i], parameters, 4);
+        add_call(&f, 1, 0, parameters, 4);
+        open_session(&f.m, &s, 0);
+        const struct model_operator *op = model_operator_by_number(s.model, 1);
+        operator_summary(s.capture, op, text, sizeof text);
+        assert_int_equal(operator_operands(s.capture, op, operands), 1);
+        assert_false(operands[0].shaped);
+        close_all(&f.m, &s);
+    }
+}
+
 static void test_operator_launches_inside(void **state)
 {
     struct fixture f;
@@ -317,10 +342,15 @@ static void test_slabs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_scopes_paths_of_a_thread),      cmocka_unit_test(test_scopes_impossible_paths),
-        cmocka_unit_test(test_operator_meaning_of_a_product), cmocka_unit_test(test_operator_unknown_function),
-        cmocka_unit_test(test_operator_launches_inside),      cmocka_unit_test(test_operator_impossible),
-        cmocka_unit_test(test_operator_collective),           cmocka_unit_test(test_slabs),
+        cmocka_unit_test(test_scopes_paths_of_a_thread),
+        cmocka_unit_test(test_scopes_impossible_paths),
+        cmocka_unit_test(test_operator_meaning_of_a_product),
+        cmocka_unit_test(test_operator_unknown_function),
+        cmocka_unit_test(test_operator_without_names),
+        cmocka_unit_test(test_operator_launches_inside),
+        cmocka_unit_test(test_operator_impossible),
+        cmocka_unit_test(test_operator_collective),
+        cmocka_unit_test(test_slabs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 /* Above these a value is a flipped bit, not a program. */
+#define BYTES_LIMIT (UINT64_C(1) << 56) /* of memory; sizes below it can be rounded up and added without care */
 enum { STACK_LIMIT = 4096, PARAM_LIMIT = 32768, REDZONE_LIMIT = 1 << 30, BUILD_ID_LIMIT = 24 };
 
 /* Type, struct and the name used in messages. The struct is the least that a record of the type holds. */
@@ -105,7 +106,7 @@ static bool tail_fits(const struct cap_head *record, size_t fixed, uint64_t coun
               record->size, count, fixed);
 }
 
-/* width x height x depth with pitches, starting at `address`, must not wrap around. */
+/* width x height x depth with pitches, starting at `address`, must be a size that memory has, and not wrap around. */
 static bool extent_fits(uint64_t address, const uint64_t size[3], const uint64_t pitch[2])
 {
     uint64_t last = 0, step;
@@ -113,7 +114,8 @@ static bool extent_fits(uint64_t address, const uint64_t size[3], const uint64_t
         return true;
     return !__builtin_mul_overflow(size[1] - 1, pitch[0], &step) && !__builtin_add_overflow(last, step, &last) &&
            !__builtin_mul_overflow(size[2] - 1, pitch[1], &step) && !__builtin_add_overflow(last, step, &last) &&
-           !__builtin_add_overflow(last, size[0], &last) && !__builtin_add_overflow(last, address, &last);
+           !__builtin_add_overflow(last, size[0], &last) && last <= BYTES_LIMIT &&
+           !__builtin_add_overflow(last, address, &last);
 }
 
 static bool check_kernel(const struct cap_kernel *k, char *why)
@@ -135,6 +137,8 @@ static bool check_alloc(const struct cap_alloc *a, char *why)
     uint64_t end;
     if (__builtin_add_overflow(a->address, a->bytes, &end))
         return no(why, "allocation %u wraps around the end of the address space", a->id);
+    if (a->bytes > BYTES_LIMIT)
+        return no(why, "allocation %u of %" PRIu64 " bytes", a->id, a->bytes);
     if (a->head_redzone > REDZONE_LIMIT || a->tail_redzone > REDZONE_LIMIT)
         return no(why, "allocation %u claims impossible redzones (%u and %u bytes)", a->id, a->head_redzone,
                   a->tail_redzone);
@@ -191,21 +195,19 @@ static bool check_health(const struct cap_health *h, char *why)
     return true;
 }
 
-/* What the driver refused may have had any size. */
 static bool check_copy(const struct cap_copy *c, char *why)
 {
     const uint64_t size[3] = {c->width, c->height, c->depth};
-    if (c->result == 0 && (!extent_fits(c->target, size, (const uint64_t[]){c->target_pitch, c->target_slice_pitch}) ||
-                           !extent_fits(c->source, size, (const uint64_t[]){c->source_pitch, c->source_slice_pitch})))
-        return no(why, "copy wraps around the end of the address space");
+    if (!extent_fits(c->target, size, (const uint64_t[]){c->target_pitch, c->target_slice_pitch}) ||
+        !extent_fits(c->source, size, (const uint64_t[]){c->source_pitch, c->source_slice_pitch}))
+        return no(why, "copy of impossible size");
     return true;
 }
 
 static bool check_set(const struct cap_set *s, char *why)
 {
-    if (s->result == 0 &&
-        !extent_fits(s->target, (const uint64_t[]){s->width, s->height, 1}, (const uint64_t[]){s->pitch, 0}))
-        return no(why, "memset wraps around the end of the address space");
+    if (!extent_fits(s->target, (const uint64_t[]){s->width, s->height, 1}, (const uint64_t[]){s->pitch, 0}))
+        return no(why, "memset of impossible size");
     return true;
 }
 
@@ -280,9 +282,10 @@ bool capture_check_shape(const struct cap_head *record, char *why)
     case CAP_ALLOC:
         return check_alloc((const void *)record, why);
     case CAP_COPY:
-        return check_copy((const void *)record, why);
+        /* What the driver refused may have had any size; nothing but its place is looked at. */
+        return ((const struct cap_copy *)record)->result || check_copy((const void *)record, why);
     case CAP_SET:
-        return check_set((const void *)record, why);
+        return ((const struct cap_set *)record)->result || check_set((const void *)record, why);
     case CAP_GRAPH_NODE:
         return check_node((const void *)record, why);
     case CAP_GRAPH_LAUNCH: {

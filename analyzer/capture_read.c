@@ -127,7 +127,7 @@ static enum status take_header(struct capture *c, const char *where, struct capt
 static void release(const struct capture_segment *s)
 {
     if (s->mapped)
-        munmap(s->data, s->bytes);
+        munmap(s->data, s->mapped);
     else
         free(s->data);
 }
@@ -444,7 +444,7 @@ static enum status read_file(int folder, const char *path, const char *name, uin
         void *at = mmap(NULL, room, PROT_READ, MAP_PRIVATE, fd, 0);
         if (at != MAP_FAILED) {
             close(fd);
-            *out = (struct capture_segment){.data = at, .bytes = room, .mapped = true};
+            *out = (struct capture_segment){.data = at, .bytes = room, .mapped = room};
             return STATUS_OK;
         }
     }

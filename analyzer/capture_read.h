@@ -19,7 +19,7 @@ struct capture_segment {
     char *name;    /* owned; file name without the folder */
     uint8_t *data; /* owned; the whole file */
     size_t bytes;
-    bool mapped; /* else in memory of its own */
+    size_t mapped; /* bytes, whatever of them counts; 0: in memory of its own */
 };
 
 enum { CAPTURE_KEPT_REJECTS = 16 };

@@ -22,7 +22,7 @@ struct graph_buffer *graph_contents_of(struct graph_contents *c, const struct mo
     struct graph_buffer *more = realloc(c->buffers, (c->count + 1) * sizeof *more);
     if (more)
         c->buffers = more;
-    if (more && c->total + a->bytes <= CONTENTS_LIMIT) {
+    if (more && a->bytes <= CONTENTS_LIMIT - c->total) {
         b.host = calloc(1, (size_t)a->bytes + 1);
         b.known = calloc(1, bitmap_bytes(&b) + 1);
         b.written = calloc(1, bitmap_bytes(&b) + 1);

@@ -6,8 +6,8 @@
 
 /* Uses of an allocation that are kept, though the host does not know them to be complete; the oldest go first. */
 enum { MOST_USES = 512 };
-/* Rows that two patterns are compared over. */
-enum { MOST_ROWS = 1 << 16 };
+/* Rows that two patterns are compared over, and two lists of them: what lies behind is not told of. */
+enum { MOST_ROWS = 1 << 16, MOST_ROWS_OF_LISTS = 1 << 20 };
 /* Slices of a box that are looked at. */
 enum { MOST_SLICES = 16 };
 
@@ -101,12 +101,13 @@ static bool meets(const struct judgement_run *r, uint64_t at, uint64_t size, uin
            (k + 1 < r->count && cut(at, size, r->offset + (k + 1) * r->stride, r->bytes, offset, bytes));
 }
 
-static bool runs_meet(const struct judgement_run *a, const struct judgement_run *b, uint64_t *offset, uint64_t *bytes)
+static bool runs_meet(const struct judgement_run *a, const struct judgement_run *b, uint64_t *rows, uint64_t *offset,
+                      uint64_t *bytes)
 {
     const struct judgement_run *few = a->count <= b->count ? a : b, *many = few == a ? b : a;
     if (end_of(a) <= b->offset || end_of(b) <= a->offset)
         return false;
-    for (uint64_t k = 0; k < few->count && k < MOST_ROWS; k++)
+    for (uint64_t k = 0; k < few->count && k < MOST_ROWS && *rows; k++, --*rows)
         if (meets(many, few->offset + k * few->stride, few->bytes, offset, bytes))
             return true;
     return false;
@@ -115,9 +116,10 @@ static bool runs_meet(const struct judgement_run *a, const struct judgement_run 
 bool order_overlap(const struct judgement_run *a, size_t a_count, const struct judgement_run *b, size_t b_count,
                    uint64_t *offset, uint64_t *bytes)
 {
-    for (size_t i = 0; i < a_count; i++)
-        for (size_t k = 0; k < b_count; k++)
-            if (runs_meet(&a[i], &b[k], offset, bytes))
+    uint64_t rows = MOST_ROWS_OF_LISTS;
+    for (size_t i = 0; i < a_count && rows; i++)
+        for (size_t k = 0; k < b_count && rows; k++)
+            if (runs_meet(&a[i], &b[k], &rows, offset, bytes))
                 return true;
     return false;
 }

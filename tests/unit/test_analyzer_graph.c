@@ -479,7 +479,13 @@ static void test_graph_records_rejected(void **state)
     capture_make_record(&b.make, &n, sizeof n, NULL, 0);
     const struct cap_set wraps = {.target = UINT64_MAX - 8, .width = 64, .height = 1, .value_bytes = 1};
     node(&b, 2, CAP_NODE_SET, 0, AFTER(), &wraps, sizeof wraps);
-    rejects(&b, 8, 0);
+    /* Sizes of no memory, whatever is said of how a node's call went. */
+    const struct cap_set wide = {.width = UINT64_MAX, .height = 1, .value_bytes = 1, .result = 1};
+    node(&b, 2, CAP_NODE_SET, 0, AFTER(), &wide, sizeof wide);
+    const struct cap_copy tall = {
+        .width = 1, .height = UINT64_MAX, .depth = 1, .source_pitch = 1, .kind = CAP_COPY_DTOD, .result = 1};
+    node(&b, 2, CAP_NODE_COPY, 0, AFTER(), &tall, sizeof tall);
+    rejects(&b, 10, 0);
 
     struct cap_graph_launch l = {.launch = {.head.type = CAP_GRAPH_LAUNCH, .outcome = 9}, .graph = GRAPH, .version = 1};
     start(&b);

@@ -200,6 +200,19 @@ static void test_capture_reject_end_before_start(void **state)
     one_rejected(&m, 1, "before it was intact");
 }
 
+/* Sizes that could not be rounded up, or added, without care. */
+static void test_capture_reject_impossible_sizes(void **state)
+{
+    struct capture_make m;
+    make_small(&m);
+    capture_make_alloc(&m, 0, UINT64_MAX);
+    one_rejected(&m, 1, "allocation 2 of 18446744073709551615 bytes");
+
+    make_small(&m);
+    capture_make_set(&m, 0, UINT64_MAX);
+    one_rejected(&m, 1, "memset of impossible size");
+}
+
 static void test_capture_reject_wrapping_allocation(void **state)
 {
     struct capture_make m;
@@ -313,6 +326,7 @@ int main(void)
         cmocka_unit_test(test_capture_reject_snapshot_outside),
         cmocka_unit_test(test_capture_reject_end_before_start),
         cmocka_unit_test(test_capture_reject_wrapping_allocation),
+        cmocka_unit_test(test_capture_reject_impossible_sizes),
         cmocka_unit_test(test_capture_reject_second_free),
         cmocka_unit_test(test_capture_reject_long_list),
         cmocka_unit_test(test_capture_reject_unreadable_segment),

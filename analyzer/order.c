@@ -323,10 +323,23 @@ static bool copy_waits(const struct walk *w, const struct cap_copy *c)
     return !inside;
 }
 
+/* A copy between two devices in the default stream waits for all work of both, and their later work waits for it. */
+static bool waits_for_devices(const struct walk *w, const struct cap_copy *c)
+{
+    const struct cap_stream *s = capture_definition(w->model->capture, CAP_STREAM, c->stream);
+    const struct model_allocation *to = model_live_find(&w->live, c->target);
+    const struct model_allocation *from = model_live_find(&w->live, c->source);
+    return (!s || s->kind == CAP_STREAM_LEGACY) && to && from && on_device(w, c->target) && on_device(w, c->source) &&
+           to->record->context != from->record->context;
+}
+
 static void take_copy(struct walk *w, const struct cap_copy *c)
 {
     if (c->result != 0 || !c->width || !c->height || !c->depth)
         return;
+    bool all = c->kind != CAP_COPY_ARRAY && waits_for_devices(w, c);
+    if (all)
+        order_clocks_host_knows_all(&w->clocks);
     w->stream = order_clocks_issue(&w->clocks, c->stream);
     if (!w->stream)
         return;
@@ -336,7 +349,7 @@ static void take_copy(struct walk *w, const struct cap_copy *c)
         use.write = true;
         take_box(w, &use, c->target, c, c->target_pitch, c->target_slice_pitch);
     }
-    if (copy_waits(w, c))
+    if (all || copy_waits(w, c))
         order_clocks_host_may_know(&w->clocks, w->stream);
 }
 

@@ -41,7 +41,8 @@ struct verify_stain {
     uint8_t *bits;                   /* owned; one per byte */
     struct judgement_fault *faults;  /* owned; the launch's own such loads, in one stain of it; NULL once told */
     size_t fault_count;
-    bool used; /* the loads' values were computed with, not only moved on */
+    bool used;    /* the loads' values were computed with, not only moved on */
+    bool padding; /* they look like the holes of structures that were moved on: the host may have them */
 };
 
 /* Where a kernel's stores go, as far as is known. */

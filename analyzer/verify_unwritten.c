@@ -39,11 +39,12 @@ static bool run_with_garbage(struct verify *v, const struct model_launch *l, con
     return ok;
 }
 
-/* NaN in every float format against small numbers. */
+enum { FILLING = 0xff, OTHER_FILLING = 0x11 }; /* NaN in every float format against small numbers */
+
 static bool run_twice(struct verify *v, const struct model_launch *l, const struct reference_launch *run,
                       struct verify_memory pair[2])
 {
-    return run_with_garbage(v, l, run, 0xff, &pair[0]) && run_with_garbage(v, l, run, 0x11, &pair[1]) &&
+    return run_with_garbage(v, l, run, FILLING, &pair[0]) && run_with_garbage(v, l, run, OTHER_FILLING, &pair[1]) &&
            pair[0].count == pair[1].count;
 }
 
@@ -168,7 +169,7 @@ static void free_faults(struct judgement_fault *faults, size_t count)
 }
 
 static void add_stain(struct verify *v, const struct model_launch *l, const struct model_launch *root,
-                      const struct model_allocation *a, uint8_t *bits)
+                      const struct model_allocation *a, uint8_t *bits, bool padding)
 {
     struct verify_stain *more = realloc(v->stains, (v->stain_count + 1) * sizeof *more);
     if (!more) {
@@ -176,7 +177,8 @@ static void add_stain(struct verify *v, const struct model_launch *l, const stru
         return;
     }
     v->stains = more;
-    more[v->stain_count++] = (struct verify_stain){.launch = l, .root = root, .allocation = a, .bits = bits};
+    more[v->stain_count++] =
+        (struct verify_stain){.launch = l, .root = root, .allocation = a, .bits = bits, .padding = padding};
 }
 
 /* The first launch whose unwritten bytes arrive here through earlier outputs, or NULL. *more: there are others, too. */
@@ -202,6 +204,47 @@ static const struct model_launch *root_of(const struct verify *v, const struct v
     return root;
 }
 
+/* A hole of a structure is smaller than the largest alignment, and lies beside a member that is stored with it. */
+enum { HOLE_BYTES = 15, HOLES = 4, STRUCTURE_BYTES = 256 };
+
+static bool holes(const uint8_t *stained, const uint8_t *written, uint64_t bytes)
+{
+    uint64_t count = 0, run = 0;
+    for (uint64_t k = 0; k < bytes; k++) {
+        if (!bit_get(stained, k)) {
+            run = 0;
+            continue;
+        }
+        run++;
+        bool first = run == 1, last = k + 1 == bytes || !bit_get(stained, k + 1);
+        bool beside = k >= run && bit_get(written, k - run);
+        if (run > HOLE_BYTES || (last && !beside && (k + 1 == bytes || !bit_get(written, k + 1))))
+            return false;
+        count += first;
+    }
+    return count >= HOLES;
+}
+
+static bool repeats(const uint8_t *stained, const uint8_t *written, uint64_t bytes, uint64_t period)
+{
+    for (uint64_t k = 0; k + period < bytes; k++)
+        if (bit_get(written, k) && bit_get(written, k + period) && bit_get(stained, k) != bit_get(stained, k + period))
+            return false;
+    return period < bytes;
+}
+
+/* Are the stained bytes what an array of structures has between its members? Whoever moves a structure as words moves
+ * them, too. A program that never wrote, say, every fourth element looks the same, and only moved on nobody knows. */
+static bool looks_like_padding(const uint8_t *stained, const uint8_t *written, uint64_t bytes)
+{
+    if (!holes(stained, written, bytes))
+        return false;
+    for (uint64_t period = 2; period <= STRUCTURE_BYTES; period += 2)
+        if (repeats(stained, written, bytes, period))
+            return true;
+    return false;
+}
+
 static void stain_outputs(struct verify *v, const struct model_launch *l, const struct reference_launch *run,
                           const struct verify_memory *memory, const struct model_launch *root)
 {
@@ -210,13 +253,16 @@ static void stain_outputs(struct verify *v, const struct model_launch *l, const 
     for (size_t i = 0; ran && i < memory->count; i++) {
         const struct reference_region *r = &memory->regions[i];
         uint8_t *bits = NULL;
+        bool moved = true;
         for (uint64_t k = 0; k < r->bytes; k++) {
             if (!byte_differs(pair, i, k) || (!bits && !(bits = calloc(1, (size_t)r->bytes / 8 + 1))))
                 continue;
             bits[k / 8] |= (uint8_t)(1u << k % 8);
+            moved = moved && pair[0].regions[i].host[k] == FILLING && pair[1].regions[i].host[k] == OTHER_FILLING;
         }
         if (bits)
-            add_stain(v, l, root, memory->info[i].allocation, bits);
+            add_stain(v, l, root, memory->info[i].allocation, bits,
+                      moved && looks_like_padding(bits, pair[0].regions[i].written, r->bytes));
     }
     verify_memory_free(&pair[0]);
     verify_memory_free(&pair[1]);
@@ -295,7 +341,8 @@ void verify_host_copy(struct verify *v, const struct cap_copy *c, struct judgeme
     for (size_t i = 0; valid && i < v->stain_count; i++) {
         const struct verify_stain *stain = &v->stains[i];
         bool seen = false;
-        for (uint64_t k = first; stain->allocation == a && !seen && k < a->bytes && k - first < c->width; k++)
+        for (uint64_t k = first;
+             stain->allocation == a && !stain->padding && !seen && k < a->bytes && k - first < c->width; k++)
             seen = bit_get(stain->bits, k) && !bit_get(valid, k);
         if (seen) {
             tell(v, stain->root, judgements);

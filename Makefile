@@ -85,6 +85,7 @@ BENCHES :=
 -include tests/programs/odd/build.mk
 -include tests/programs/endings/build.mk
 -include tests/programs/order/build.mk
+-include tests/programs/customs/build.mk
 -include tests/programs/breakages/build.mk
 -include tests/programs/hang/build.mk
 -include tests/build.mk

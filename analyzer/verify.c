@@ -90,6 +90,9 @@ static bool keeps_to_arguments(struct verify *v, const struct model_launch *l)
     return *reach == VERIFY_REACH_ARGUMENTS;
 }
 
+/* A device's addresses leave the upper byte of a pointer to the program. */
+#define ADDRESS_BITS UINT64_C(0x00ffffffffffffff)
+
 /* It ran, but what it wrote is unknown: whatever it may have written counts as written. */
 static void assume_written(struct verify *v, const struct model_launch *l)
 {
@@ -100,10 +103,11 @@ static void assume_written(struct verify *v, const struct model_launch *l)
     const struct model_allocation *a;
     for (struct address_place at = {0}; anywhere && (a = address_list_next(&v->live.live, &at));)
         valid_bytes_mark_all(&v->valid, a);
-    for (uint32_t at = 0; !anywhere && at + 8u <= l->record->param_bytes; at += 8) {
+    /* Also pointers in two halves, and those whose upper byte says something else. */
+    for (uint32_t at = 0; !anywhere && at + 8u <= l->record->param_bytes; at += 4) {
         uint64_t word;
         memcpy(&word, params + at, sizeof word);
-        a = model_live_find(&v->live, word);
+        a = model_live_find(&v->live, word & ADDRESS_BITS);
         if (a)
             valid_bytes_mark_all(&v->valid, a);
     }

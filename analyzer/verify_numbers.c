@@ -24,6 +24,11 @@ enum { PERTURBED_RUNS = 2 };
 #define BLAMED_SHARE    0.6
 #define CONCERNED_SHARE 0.01
 
+/* A shadow so much smaller than the value is what fp64 leaves of zero; with inputs that use all its digits it leaves
+ * more. */
+#define ZERO_SHARE           0x1p-27
+#define PERTURBED_ZERO_SHARE 0x1p-18
+
 struct number_limit {
     double absolute, relative, rounding;
 };
@@ -152,6 +157,18 @@ static bool ill_conditioned(const struct shadow_element *e, size_t region, const
     return e->error <= CONDITION_SLACK * sqrt(1.0 + e->shadow->depth) * moved;
 }
 
+/* What is zero whatever the inputs are is stored for its rounding error: the residual of a rounding, the low half of a
+ * number, the compensation of a sum. Most differences that happen to be zero move with their inputs; the variance of
+ * equal numbers hardly does, and goes unreported, too. */
+static bool is_residual(const struct shadow_element *e, size_t region, const struct shadow_run *perturbed)
+{
+    bool zero = fabs(e->shadow->wide) <= ZERO_SHARE * fabs(e->value);
+    for (int k = 0; k < PERTURBED_RUNS; k++)
+        zero = zero && fabs(perturbed[k].memory.regions[region].shadow[e->offset / 2].wide) <=
+                           PERTURBED_ZERO_SHARE * fabs(e->value);
+    return zero;
+}
+
 /* NaNs are tallied, elements counted. Returns whether any element is over its limit. */
 static bool look_at_elements(struct numbers *n, const struct shadow_run *plain)
 {
@@ -177,7 +194,7 @@ static void look_at_errors(struct numbers *n, const struct shadow_run *plain, co
         double magnitude = r->shadow ? magnitude_of(r) : 0;
         for (uint64_t cursor = 0; r->shadow && shadow_next_element(r, &cursor, &e);) {
             if (over_limit(&e) && e.error > NOISE_ROUNDINGS * limit_of(e.shadow->kind)->rounding * magnitude &&
-                !ill_conditioned(&e, i, perturbed))
+                !ill_conditioned(&e, i, perturbed) && !is_residual(&e, i, perturbed))
                 count_in(tally_of(n, JUDGEMENT_NUMBER_APPROXIMATION, i, e.shadow->origin), &e, e.error);
         }
     }

@@ -135,6 +135,37 @@ static void *stage(const struct copy_box *b)
     return copy;
 }
 
+/* Does the copy go from device to device in the default stream? Such a copy waits for all work of both devices, and
+ * their later work waits for it. */
+static bool between_devices(const struct stream *s, const struct copy_box *b, unsigned *devices)
+{
+    struct allocation to, from;
+    if (!s->legacy || !memory_lookup(b->to, &to) || !memory_lookup(b->from, &from) || to.device == from.device)
+        return false;
+    *devices = 1u << to.device | 1u << from.device;
+    return true;
+}
+
+static CUresult submit_copy(struct stream *s, struct copy_op *c, bool wait)
+{
+    unsigned devices;
+    CUresult result = CUDA_SUCCESS;
+    if (!between_devices(s, &c->box, &devices))
+        return wait ? engine_submit_and_wait(s, &c->op) : engine_submit_and_forget(s, &c->op);
+    for (struct context *side = context_all(); result == CUDA_SUCCESS && side; side = side->next)
+        if (devices >> side->device & 1)
+            result = engine_gather(side, &c->op);
+    if (result == CUDA_SUCCESS)
+        result = engine_submit(s, &c->op);
+    for (struct context *side = context_all(); result == CUDA_SUCCESS && side; side = side->next)
+        if (devices >> side->device & 1)
+            engine_set_gate(side, &c->op);
+    if (result == CUDA_SUCCESS && wait)
+        result = engine_wait(&c->op);
+    op_unref(&c->op);
+    return result;
+}
+
 CUresult copy_make(const struct copy_box *box, struct op **out)
 {
     bool empty = !box->width || !box->height || !box->depth;
@@ -180,10 +211,8 @@ CUresult copy_submit(struct context *context, CUstream handle, const CUDA_MEMCPY
      * the bytes were taken; to it, when they have arrived. */
     if (!wait && !(c->staged = stage(box)))
         wait = !empty && (!memory_lookup(box->from, NULL) || !memory_lookup(box->to, NULL));
-    if (!wait)
-        return engine_submit_and_forget(s, &c->op);
-    result = engine_submit_and_wait(s, &c->op);
-    if (result == CUDA_SUCCESS) {
+    result = submit_copy(s, c, wait);
+    if (wait && result == CUDA_SUCCESS) {
         context_flush(s->context);
         result = context_error(s->context);
     }

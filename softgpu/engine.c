@@ -351,8 +351,8 @@ static bool add_implicit_deps(struct stream *s, struct op *op)
 
 CUresult engine_gather(struct context *context, struct op *op)
 {
-    bool ok = true;
     engine_lock();
+    bool ok = !context->gate || op_after(op, context->gate);
     for (struct stream *s = context->streams; ok && s; s = s->next_in_context)
         ok = op_after(op, s->last);
     engine_unlock();

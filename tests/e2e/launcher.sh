@@ -29,6 +29,7 @@ for command in run verify ptx; do
     "$tool" "$command" --help >"$scratch/out"
     equal "help $command is $command --help" "$(cat "$scratch/out")" "$("$tool" help "$command")"
 done
+equal "run --help fits on lines of 120" "" "$("$tool" run --help | awk 'length > 120')"
 equal "every command and its purpose fit on a line" "" "$("$tool" help | awk 'length > 120 || /~/')"
 
 cat >"$scratch/static.cu" <<'EOF'
@@ -59,6 +60,9 @@ equal "with PTX it says nothing of the kind" 0 "$(grep -c 'nothing was launched'
 printf 'int main(void) { return 0; }' | gcc -static -x c -o "$scratch/fully-static" - 2>/dev/null
 usage "a statically linked program" 'statically linked' run --device soft -- "$scratch/fully-static"
 
+equal "--no-torch-cache is what PyTorch reads" 1 \
+    "$("$tool" run --device soft --no-torch-cache --out "$scratch/torch" -- sh -c 'echo "$PYTORCH_NO_CUDA_MEMORY_CACHING"')"
+equal "without it, it is not set" "" "$("$tool" run --device soft --out "$scratch/torch" -- sh -c 'echo "$PYTORCH_NO_CUDA_MEMORY_CACHING"')"
 "$tool" run --device soft --out "$scratch/rc" -- sh -c 'exit 42'
 equal "the program's exit code" 42 $?
 "$tool" run --device soft --report --out "$scratch/rc2" -- sh -c 'exit 43' 2>/dev/null

@@ -59,7 +59,9 @@ enum { STACK_LIMIT = 4096, PARAM_LIMIT = 32768, REDZONE_LIMIT = 1 << 30, BUILD_I
     X(CAP_THREAD_STATE, cap_thread_state, "thread state")                                                              \
     X(CAP_STREAM_STATE, cap_stream_state, "stream state")                                                              \
     X(CAP_STREAM_VALUE, cap_stream_value, "stream value")                                                              \
-    X(CAP_BUDGET, cap_budget, "budget")
+    X(CAP_BUDGET, cap_budget, "budget")                                                                                \
+    X(CAP_WRITER, cap_writer, "writer")                                                                                \
+    X(CAP_HOST_MAP, cap_host_map, "host mapping")
 
 static size_t least_bytes(unsigned type)
 {
@@ -315,6 +317,10 @@ bool capture_check_shape(const struct cap_head *record, char *why)
         if (v->op > CAP_VALUE_WRITE || (v->bytes != 4 && v->bytes != 8))
             return no(why, "stream value of operation %u, %u bytes", v->op, v->bytes);
         return true;
+    }
+    case CAP_HOST_MAP: {
+        const struct cap_host_map *map = (const void *)record;
+        return map->start < map->end || no(why, "host mapping that ends before it begins");
     }
     case CAP_DAMAGE:
         return check_damage((const void *)record, why);

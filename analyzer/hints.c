@@ -44,17 +44,30 @@ static void slab_hint(const struct session *s, void (*take)(void *context, const
     char line[480];
     if (!slabs.count)
         return;
-    snprintf(line, sizeof line,
-             "allocation %u of %llu bytes%s looks like a caching allocator's: arguments lead to %zu%s places in it, "
-             "and where the "
-             "buffers in it end is not known (%s)",
-             slabs.first->id, (unsigned long long)slabs.first->bytes, slabs.count > 1 ? " and others" : "",
-             slabs.places, slabs.places == 64 ? " or more" : "",
-             slabs.torch
-                 ? "PYTORCH_NO_CUDA_MEMORY_CACHING=1 ops-debug run ... turns PyTorch's cache off: slower, and reuse of "
-                   "memory no longer happens"
-                 : "turn its cache off, or have it register its buffers: docs/scopes.md");
+    snprintf(
+        line, sizeof line,
+        "allocation %u of %llu bytes%s looks like a caching allocator's: arguments lead to %zu%s places in it, "
+        "and where the "
+        "buffers in it end is not known (%s)",
+        slabs.first->id, (unsigned long long)slabs.first->bytes, slabs.count > 1 ? " and others" : "", slabs.places,
+        slabs.places == 64 ? " or more" : "",
+        slabs.torch
+            ? "ops-debug run --no-torch-cache ... turns PyTorch's cache off: slower, and reuse of memory no longer "
+              "happens"
+            : "turn its cache off, or have it register its buffers: docs/scopes.md");
     take(context, line);
+}
+
+/* With `careful` there are none in front where the program might export memory, which a static cudart always might. */
+static bool lacks_heads(const struct model *m)
+{
+    const char *sentinels = model_option(m, "SENTINELS");
+    for (size_t i = 0; sentinels && strcmp(sentinels, "careful") == 0 && i < m->allocation_count; i++) {
+        const struct cap_alloc *a = m->allocations[i].record;
+        if (a->kind == CAP_ALLOC_DEVICE && a->tail_redzone && !a->head_redzone)
+            return true;
+    }
+    return false;
 }
 
 void hints_each(const struct session *s, void (*take)(void *context, const char *text), void *context)
@@ -84,6 +97,10 @@ void hints_each(const struct session *s, void (*take)(void *context, const char 
         snprintf(line, sizeof line, "order between streams: %s", blind);
         take(context, line);
     }
+    if (lacks_heads(s->model))
+        take(context,
+             "no sentinels before allocations: the program might hand them to other processes, which would find "
+             "their contents later (run --sentinels both)");
     for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++) {
         const char *value = model_option(s->model, left_out[i].option);
         if (!value || strcmp(value, left_out[i].value) != 0)

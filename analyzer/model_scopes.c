@@ -4,43 +4,22 @@
 #include "analyzer/model.h"
 #include "analyzer/model_scopes.h"
 
-static int by_data(const void *a, const void *b)
-{
-    const uint8_t *x = (*(const struct capture_segment *const *)a)->data,
-                  *y = (*(const struct capture_segment *const *)b)->data;
-    return x < y ? -1 : x > y;
-}
-
 bool scopes_start(struct scopes *s, const struct capture *c)
 {
-    *s = (struct scopes){.capture = c, .segments = malloc((c->segment_count + 1) * sizeof(void *))};
-    if (!s->segments)
-        return false;
-    for (size_t i = 0; i < c->segment_count; i++)
-        s->segments[i] = &c->segments[i];
-    qsort((void *)s->segments, c->segment_count, sizeof(void *), by_data);
-    return true;
+    *s = (struct scopes){.capture = c};
+    return capture_threads_find(&s->threads, c);
 }
 
 void scopes_end(struct scopes *s)
 {
-    free((void *)s->segments);
+    capture_threads_free(&s->threads);
     map_free(&s->now);
     *s = (struct scopes){0};
 }
 
 uint32_t scopes_thread(struct scopes *s, const struct cap_head *record)
 {
-    const uint8_t *at = (const uint8_t *)record;
-    size_t low = 0, high = s->capture->segment_count;
-    while (low + 1 < high) {
-        size_t middle = low + (high - low) / 2;
-        if (s->segments[middle]->data <= at)
-            low = middle;
-        else
-            high = middle;
-    }
-    return s->capture->segment_count ? ((const struct cap_segment *)s->segments[low]->data)->tid : 0;
+    return capture_threads_of(&s->threads, record);
 }
 
 bool scopes_range(struct scopes *s, const struct cap_range *r)

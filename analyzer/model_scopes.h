@@ -2,12 +2,12 @@
 #ifndef ANALYZER_MODEL_SCOPES_H
 #define ANALYZER_MODEL_SCOPES_H
 
-#include "analyzer/capture_read.h"
+#include "analyzer/capture_thread.h"
 
 struct scopes {
     const struct capture *capture;
-    const struct capture_segment **segments; /* owned; by address */
-    struct map now;                          /* thread -> path and iteration */
+    struct capture_threads threads;
+    struct map now; /* thread -> path and iteration */
 };
 struct scope {
     const char *path; /* never NULL, "" outside of all ranges; lives as long as the capture */

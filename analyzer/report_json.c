@@ -252,6 +252,9 @@ static void add_overhead(cJSON *root, const struct session *s)
     cJSON *json = cJSON_AddObjectToObject(root, "overhead");
     add_u64(json, "ns_per_launch", s->model->launch_count ? own_ns / s->model->launch_count : 0);
     cJSON_AddNumberToObject(json, "share", wall ? (double)own_ns / (double)wall : 0);
+    add_u64(json, "memory_peak", h->memory_peak);
+    add_u64(json, "memory_limit", h->memory_limit);
+    add_u64(json, "memory_refused", h->memory_refused);
 }
 
 static void add_health(cJSON *root, const struct session *s)

@@ -224,7 +224,7 @@ static void print_coverage(FILE *out, struct session *s)
 static void print_cost(FILE *out, const struct session *s)
 {
     const struct cap_header *h = &s->capture->header;
-    char per[24], own[24], snapshots[24];
+    char per[24], own[24], snapshots[24], memory[24];
     uint64_t own_ns = capture_ticks_ns(s->capture, h->own_tsc);
     uint64_t wall = h->mono_now_ns > h->mono_start_ns ? h->mono_now_ns - h->mono_start_ns : 0;
     fprintf(out, "own cost  %s in the program's threads", text_time(own_ns, own));
@@ -232,7 +232,10 @@ static void print_cost(FILE *out, const struct session *s)
         fprintf(out, ", %s per launch", text_time(own_ns / s->model->launch_count, per));
     if (wall)
         fprintf(out, ", %.1f %% of the run", 100.0 * (double)own_ns / (double)wall);
-    fprintf(out, "; %" PRIu64 " snapshots of %s\n", h->snapshots, text_bytes(h->snapshot_bytes, snapshots));
+    fprintf(out, "; %" PRIu64 " snapshots of %s", h->snapshots, text_bytes(h->snapshot_bytes, snapshots));
+    if (h->memory_peak)
+        fprintf(out, "; %s of memory at most", text_bytes(h->memory_peak, memory));
+    fputc('\n', out);
 }
 
 enum { NO_BINARY_FOR_GPU = 209 }; /* CUresult of cuda.h */
@@ -241,7 +244,7 @@ static void print_trouble(FILE *out, struct session *s, struct report_style styl
 {
     const struct capture *c = s->capture;
     const char *title = "notes     ";
-    char line[1024];
+    char line[1024], bytes[24];
 #define NOTE(...)                                                                                                      \
     do {                                                                                                               \
         snprintf(line, sizeof line, __VA_ARGS__);                                                                      \
@@ -264,6 +267,9 @@ static void print_trouble(FILE *out, struct session *s, struct report_style styl
         NOTE("%" PRIu64 " records were dropped: no space", c->header.dropped_records);
     if (c->header.dropped_snapshots)
         NOTE("%" PRIu64 " snapshots were dropped: budget, memory or disk", c->header.dropped_snapshots);
+    if (c->header.memory_refused)
+        NOTE("%" PRIu64 " times something was left out for want of memory: the tool may hold %s (--max-memory)",
+             c->header.memory_refused, text_bytes(c->header.memory_limit, bytes));
     for (size_t i = 0; i < s->model->note_count; i++)
         if (s->model->notes[i]->kind == CAP_NOTE_LOST || style.verbose)
             NOTE("%s", capture_string(c, s->model->notes[i]->text));

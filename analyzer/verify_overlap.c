@@ -1,40 +1,13 @@
 #include "analyzer/verify_overlap.h"
 
 #include <stdlib.h>
-#include <string.h>
+
+#include "analyzer/capture_thread.h"
 
 /* Between its stamp and its last word a call may lose the processor; longer than this is not to be expected. */
 #define LONGEST_PAUSE_NS (100 * UINT64_C(1000000))
 /* Records that are looked at on either side. */
 enum { NEAR_RECORDS = 1 << 14 };
-
-static uint32_t thread_of(const struct capture *c, const struct cap_head *record)
-{
-    const uint8_t *at = (const uint8_t *)record;
-    for (size_t i = 0; i < c->segment_count; i++) {
-        const struct capture_segment *s = &c->segments[i];
-        struct cap_segment header;
-        if (at < s->data || at >= s->data + s->bytes)
-            continue;
-        memcpy(&header, s->data, sizeof header);
-        return header.tid;
-    }
-    return 0;
-}
-
-static bool one_thread(const struct capture *c)
-{
-    struct cap_segment first, other;
-    for (size_t i = 1; i < c->segment_count; i++) {
-        if (c->segments[0].bytes < sizeof first || c->segments[i].bytes < sizeof other)
-            return false;
-        memcpy(&first, c->segments[0].data, sizeof first);
-        memcpy(&other, c->segments[i].data, sizeof other);
-        if (first.tid != other.tid)
-            return false;
-    }
-    return true;
-}
 
 static uint64_t call_ns(const struct cap_head *record)
 {
@@ -95,8 +68,13 @@ bool overlap_start(struct overlap *o, const struct model *m)
 {
     const struct capture *c = m->capture;
     *o = (struct overlap){.model = m};
-    if (one_thread(c))
+    struct capture_threads threads;
+    if (!capture_threads_find(&threads, c))
+        return false;
+    if (!threads.several) {
+        capture_threads_free(&threads);
         return true;
+    }
     o->threads = calloc(c->record_count + 1, sizeof *o->threads);
     o->ends = calloc(c->record_count + 1, sizeof *o->ends);
     struct map next = {0}; /* thread -> TSC of the record of it that follows */
@@ -105,7 +83,7 @@ bool overlap_start(struct overlap *o, const struct model *m)
     for (size_t i = c->record_count; ok && i-- > 0;) {
         const struct cap_head *record = c->records[i];
         uint64_t follows = UINT64_MAX, pause = (call_ns(record) + LONGEST_PAUSE_NS) / 1000000 * (ticks_per_ms + 1);
-        o->threads[i] = thread_of(c, record);
+        o->threads[i] = capture_threads_of(&threads, record);
         map_get(&next, o->threads[i], &follows);
         o->ends[i] = record->tsc > UINT64_MAX - pause ? UINT64_MAX : record->tsc + pause;
         if (follows > record->tsc && follows < o->ends[i])
@@ -114,6 +92,7 @@ bool overlap_start(struct overlap *o, const struct model *m)
             ok = map_put(&next, o->threads[i], record->tsc);
     }
     map_free(&next);
+    capture_threads_free(&threads);
     return ok;
 }
 

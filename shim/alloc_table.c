@@ -3,6 +3,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "shim/memory.h"
+
 struct node {
     struct allocation a;
     uint32_t priority;
@@ -79,6 +81,13 @@ static struct node *floor_of(uint64_t address)
     return best;
 }
 
+static void release(struct node *node)
+{
+    if (node)
+        memory_give(sizeof *node);
+    free(node);
+}
+
 static void account(const struct allocation *a, int sign)
 {
     __atomic_store_n(&entry_count, entry_count + (uint32_t)sign, __ATOMIC_RELAXED);
@@ -89,9 +98,13 @@ static void account(const struct allocation *a, int sign)
 
 bool alloc_table_insert(const struct allocation *a)
 {
-    struct node *fresh = malloc(sizeof *fresh);
-    if (!fresh)
+    /* The driver wants another pointer back than the program has: such an entry is needed to the end. */
+    bool keep = memory_must(sizeof(struct node)) || a->base != a->address || a->head || a->tail || a->guarded;
+    struct node *fresh = keep ? malloc(sizeof *fresh) : NULL;
+    if (!fresh) {
+        memory_give(sizeof *fresh);
         return false;
+    }
     *fresh = (struct node){.a = *a};
     pthread_mutex_lock(&lock);
     struct node **same = exact(a->address), *old = *same;
@@ -107,7 +120,7 @@ bool alloc_table_insert(const struct allocation *a)
     *at = fresh;
     account(a, 1);
     pthread_mutex_unlock(&lock);
-    free(old);
+    release(old);
     return true;
 }
 
@@ -121,7 +134,7 @@ bool alloc_table_remove(uint64_t address, struct allocation *out)
         *out = old->a;
     }
     pthread_mutex_unlock(&lock);
-    free(old);
+    release(old);
     return old != NULL;
 }
 
@@ -225,7 +238,7 @@ static struct node *without(struct node *node, uint32_t context, uint32_t module
         return node;
     struct node *rest = merge(node->left, node->right);
     account(&node->a, -1);
-    free(node);
+    release(node);
     return rest;
 }
 

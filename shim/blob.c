@@ -16,10 +16,14 @@
 #include "common/map.h"
 #include "shim/call.h"
 #include "shim/capture_write.h"
+#include "shim/memory.h"
 #include "shim/rotate.h"
 #include "shim/shim.h"
 
-enum { COMPRESSION_LEVEL = 1 }; /* keeps up with a PCIe copy; higher levels gain little on tensors */
+enum {
+    COMPRESSION_LEVEL = 1, /* keeps up with a PCIe copy; higher levels gain little on tensors */
+    COPY_PATIENCE_MS = 1000,
+};
 /* The helper ends when it has had nothing to do for so long: a process whose main thread called pthread_exit() ends
  * with its last thread, and must not wait for ours. */
 #define IDLE_NS 200000000L
@@ -37,60 +41,67 @@ static bool broken;
 /* Only the helper uses these. */
 static struct map stored_already;
 static ZSTD_CCtx *compressor;
-static void *packed;
-static size_t packed_bytes;
 
 bool blob_broken(void)
 {
     return __atomic_load_n(&broken, __ATOMIC_RELAXED);
 }
 
-static bool write_file(const char *path, const char *temporary, const void *data, size_t bytes)
+static bool write_all(int fd, const char *at, size_t left)
 {
-    if (!capture_size_allowed(bytes)) {
-        errno = EFBIG;
-        return false;
-    }
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return false;
-    const char *at = data;
-    size_t left = bytes;
     while (left) {
         ssize_t put = write(fd, at, left);
         if (put < 0 && errno == EINTR)
             continue;
         if (put <= 0)
-            break;
+            return false;
         at += put;
         left -= (size_t)put;
     }
-    bool ok = close(fd) == 0 && !left && rename(temporary, path) == 0;
-    if (!ok) {
-        int kept = errno;
-        unlink(temporary);
-        errno = kept;
-    }
-    return ok;
+    return true;
 }
 
-static bool compress(const struct blob_job *job, size_t *out_bytes)
+/* One frame, piece by piece: contents may be large, and memory for their compressed form is not ours to take. */
+static bool compress_into(int fd, const struct blob_job *job, size_t *out_bytes)
 {
-    size_t bound = ZSTD_compressBound(job->bytes);
-    if (bound > packed_bytes) {
-        free(packed);
-        packed = malloc(bound);
-        packed_bytes = packed ? bound : 0;
-    }
-    if (!compressor)
-        compressor = ZSTD_createCCtx();
-    if (!packed || !compressor) {
-        errno = ENOMEM;
-        return false;
-    }
-    *out_bytes = ZSTD_compressCCtx(compressor, packed, packed_bytes, job->data, job->bytes, COMPRESSION_LEVEL);
+    static char piece[128 << 10];
+    ZSTD_inBuffer in = {job->data, job->bytes, 0};
     errno = ENOMEM;
-    return !ZSTD_isError(*out_bytes);
+    if (!compressor && !(compressor = ZSTD_createCCtx()))
+        return false;
+    ZSTD_CCtx_reset(compressor, ZSTD_reset_session_only);
+    ZSTD_CCtx_setParameter(compressor, ZSTD_c_compressionLevel, COMPRESSION_LEVEL);
+    ZSTD_CCtx_setPledgedSrcSize(compressor, job->bytes);
+    *out_bytes = 0;
+    for (size_t left = 1; left;) {
+        ZSTD_outBuffer out = {piece, sizeof piece, 0};
+        left = ZSTD_compressStream2(compressor, &out, &in, ZSTD_e_end);
+        if (ZSTD_isError(left)) {
+            errno = ENOMEM;
+            return false;
+        }
+        *out_bytes += out.pos;
+        errno = EFBIG;
+        if (!capture_size_allowed(*out_bytes) || !write_all(fd, piece, out.pos))
+            return false;
+    }
+    return true;
+}
+
+static bool write_blob(const char *path, const char *temporary, const struct blob_job *job, size_t *bytes)
+{
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return false;
+    bool ok = compress_into(fd, job, bytes);
+    int kept = errno;
+    ok = close(fd) == 0 && ok;
+    if (ok && rename(temporary, path) == 0)
+        return true;
+    kept = ok ? errno : kept;
+    unlink(temporary);
+    errno = kept;
+    return false;
 }
 
 static bool store(struct blob_job *job)
@@ -113,12 +124,12 @@ static bool store(struct blob_job *job)
     snprintf(path, sizeof path, "%s/blobs/%.2s/%s.zst", capture_directory(), text, text);
     snprintf(temporary, sizeof temporary, "%s.new", path);
     size_t bytes = 0;
-    if (!compress(job, &bytes) || !write_file(path, temporary, packed, bytes)) {
+    if (!write_blob(path, temporary, job, &bytes)) {
         __atomic_store_n(&broken, true, __ATOMIC_RELAXED);
         shim_note(CAP_NOTE_LOST, "contents can no longer be stored: %s", strerror(errno));
         return false;
     }
-    map_put(&stored_already, job->hash.low, job->hash.high);
+    memory_map_put(&stored_already, job->hash.low, job->hash.high, false); /* else it is stored again */
     rotate_blob_named(job->hash, bytes);
     return true;
 }
@@ -244,20 +255,29 @@ bool blob_put(struct blob_job *job)
 
 static void copy_stored(struct blob_job *job, bool ok)
 {
+    memory_give(sizeof *job + job->bytes);
     free(job); /* the bytes lie behind it */
 }
 
 struct hash128 blob_put_copy(const void *data, size_t bytes)
 {
     struct hash128 none = {0, 0};
+    if (!memory_may(sizeof(struct blob_job) + bytes)) { /* what waits before it may be all that is in the way */
+        blob_wait_copies(deadline_in(COPY_PATIENCE_MS));
+        if (!memory_may(sizeof(struct blob_job) + bytes))
+            return none;
+    }
     struct blob_job *job = malloc(sizeof *job + bytes);
-    if (!job)
+    if (!job) {
+        memory_give(sizeof *job + bytes);
         return none;
+    }
     memcpy(job + 1, data, bytes);
     *job = (struct blob_job){.data = job + 1, .bytes = bytes, .hashed = true, .stored = copy_stored};
     struct hash128 hash = job->hash = hash_bytes(job + 1, bytes);
     if (put(job, true))
         return hash;
+    memory_give(sizeof *job + bytes);
     free(job);
     return none;
 }

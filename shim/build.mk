@@ -72,22 +72,23 @@ $(eval $(call unit_test,shim_device,$(SHIM_KIT)))
 $(B)/tests/unit/test_shim_doors $(B)/tests/unit/test_shim_device $(B)/tests/unit/test_capture_write: | $(SHIM) $(STUB) $(STUB_OLD) $(PROBES) $(SOFTGPU)
 $(eval $(call unit_test,shim_graph,$(SHIM_KIT)))
 $(B)/tests/unit/test_shim_graph: | $(SHIM) $(STUB) $(STUB_OLD) $(PROBES) $(SOFTGPU)
-$(eval $(call unit_test,shim_alloc_table,$(B)/obj/shim/alloc_table.o))
+$(eval $(call unit_test,shim_alloc_table,$(B)/obj/shim/alloc_table.o $(B)/obj/shim/memory.o $(B)/obj/common/map.o))
+$(eval $(call unit_test,shim_memory,$(B)/obj/shim/memory.o $(B)/obj/common/map.o))
 $(eval $(call unit_test,shim_ptx_scan,$(B)/obj/shim/ptx_scan.o))
 $(eval $(call unit_test,shim_scan,$(B)/obj/shim/scan_judge.o))
 $(eval $(call unit_test,shim_options,$(B)/obj/shim/options.o $(B)/obj/shim/guard_choice.o))
 $(eval $(call unit_test,shim_budget,$(B)/obj/shim/budget_levels.o))
 $(eval $(call unit_test,shim_guard,$(B)/obj/shim/options.o $(B)/obj/shim/guard_choice.o))
 
-BENCHES += $(B)/bench/bench_shim $(B)/bench/bench_launches
+BENCHES += $(B)/bench/bench_shim $(B)/bench/bench_launches $(B)/bench/bench_threads
 $(B)/bench/bench_launches: | $(B)/ops-analyze $(SOFTGPU)
-$(B)/bench/bench_shim $(B)/bench/bench_launches: $(B)/bench/%: bench/%.c $(STUB) | $(SHIM)
+$(B)/bench/bench_shim $(B)/bench/bench_launches $(B)/bench/bench_threads: $(B)/bench/%: bench/%.c $(STUB) | $(SHIM)
 	@mkdir -p $(@D)
 	$(call say,CC,$@) $(CC) $(CPPFLAGS) $(CUDA_CPPFLAGS) $(CFLAGS) $(OUR_CFLAGS) -DBENCH_BUILD='"$(abspath $(B))"' -o $@ $< \
 	  -Wl,--no-as-needed $(STUB) -Wl,-rpath,$(abspath $(B))/stub
 
 BENCHES += $(B)/bench/bench_redzones
-$(B)/bench/bench_redzones: bench/bench_redzones.c $(B)/obj/shim/alloc_table.o | $(SHIM) $(SOFTGPU)
+$(B)/bench/bench_redzones: bench/bench_redzones.c $(B)/obj/shim/alloc_table.o $(B)/obj/shim/memory.o $(B)/obj/common/map.o | $(SHIM) $(SOFTGPU)
 	@mkdir -p $(@D)
 	$(call say,CC,$@) $(CC) $(CPPFLAGS) $(CUDA_CPPFLAGS) $(CFLAGS) $(OUR_CFLAGS) -DBENCH_BUILD='"$(abspath $(B))"' -o $@ $< \
-	  $(B)/obj/shim/alloc_table.o -L$(B)/softgpu -lcuda -lpthread -Wl,-rpath,$(abspath $(B))/softgpu
+	  $(B)/obj/shim/alloc_table.o $(B)/obj/shim/memory.o $(B)/obj/common/map.o -L$(B)/softgpu -lcuda -lpthread -Wl,-rpath,$(abspath $(B))/softgpu

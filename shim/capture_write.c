@@ -17,12 +17,14 @@
 #include "shim/blob.h"
 #include "shim/budget.h"
 #include "shim/hooks.h"
+#include "shim/memory.h"
 #include "shim/options.h"
 #include "shim/progress.h"
 #include "shim/ranges.h"
 #include "shim/rotate.h"
 #include "shim/shim.h"
 #include "shim/thread.h"
+#include "shim/track.h"
 
 #ifndef OPSDEBUG_VERSION
 #define OPSDEBUG_VERSION "0.1"
@@ -32,6 +34,8 @@ enum {
     FIRST_SEGMENT_BYTES = 256 << 10, /* many programs have many threads that call little */
     LATER_SEGMENT_BYTES = 4 << 20,
     CALIBRATE_TICKS = 1 << 20,       /* the clocks are compared again after some 400 us */
+    HANDED_ON_MAX = 64,              /* segments of threads that ended, waiting for the next ones */
+    HANDED_ON_ROOM = 4 << 10,        /* that makes one worth it */
     PINNED_SEGMENT_BYTES = 64 << 10, /* a thousand threads */
     KEPT_SEGMENT_BYTES = 256 << 10,
     ROTATED_PARTS = 16,    /* a limited capture is dropped in steps of so small a part of it, */
@@ -44,6 +48,7 @@ struct segment {
     unsigned number;
     bool pinned;          /* holds the CAP_HOOK records, which are patched as long as the process lives */
     struct segment *next; /* list of all open segments */
+    struct segment *next_handed_on;
 };
 
 /* Stands in while there is no file, so that counting needs no test. */
@@ -57,6 +62,8 @@ uint64_t capture_ns_per_tsc_32;
 static pthread_mutex_t segments_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct segment *segments;
 static unsigned segment_count;
+static struct segment *handed_on; /* newest first */
+static unsigned handed_on_count;
 static struct segment *spare; /* atomic: made ahead by the helper, its pages already writable */
 static bool spare_wanted;     /* atomic */
 static pthread_mutex_t pinned_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -134,8 +141,9 @@ void capture_segment_path(unsigned number, char *out, size_t bytes)
 static size_t later_bytes(void)
 {
     uint64_t part = (options.max_capture / ROTATED_PARTS) & ~UINT64_C(4095);
-    if (!options.max_capture || part > LATER_SEGMENT_BYTES)
-        return LATER_SEGMENT_BYTES;
+    size_t most = memory_roomy(LATER_SEGMENT_BYTES) ? LATER_SEGMENT_BYTES : FIRST_SEGMENT_BYTES;
+    if (!options.max_capture || part > most)
+        return most;
     return part < ROTATED_MIN ? ROTATED_MIN : (size_t)part;
 }
 
@@ -159,6 +167,7 @@ static struct segment *segment_open(size_t bytes)
         shim_step_aside(reason);
         return NULL;
     }
+    memory_must(bytes);
     s->bytes = bytes;
     s->used = sizeof(struct cap_segment);
     struct cap_segment *head = (void *)s->base;
@@ -226,6 +235,7 @@ static void segment_close(struct segment *s)
     size_t used = s->used, bytes = s->bytes;
     uint64_t first_seq = ((const struct cap_segment *)(const void *)s->base)->first_seq;
     munmap(s->base, s->bytes);
+    memory_give(s->bytes);
     if (truncate(path, (off_t)used) == 0) { /* else it only stays longer than needed; a record of size 0 ends it */
         rotate_grown((int64_t)used - (int64_t)bytes);
         bytes = used;
@@ -240,12 +250,53 @@ static void segment_close(struct segment *s)
     free(s);
 }
 
+/* A segment costs system calls and page faults, a thread that lives for a few calls uses a corner of it. The next
+ * thread goes on behind the last record: what a kill leaves there is what it would leave of one long-lived thread. */
+static void hand_on(struct segment *s)
+{
+    pthread_mutex_lock(&segments_lock);
+    /* Rotation drops whole segments by their age: one that goes on for ever would have none. */
+    bool worth_it = !options.max_capture && handed_on_count < HANDED_ON_MAX && s->bytes - s->used >= HANDED_ON_ROOM &&
+                    shim_is_recording();
+    if (worth_it) {
+        s->next_handed_on = handed_on;
+        handed_on = s;
+        handed_on_count++;
+    }
+    pthread_mutex_unlock(&segments_lock);
+    if (!worth_it)
+        segment_close(s);
+}
+
+static struct segment *take_handed_on(size_t need)
+{
+    pthread_mutex_lock(&segments_lock);
+    struct segment **at = &handed_on;
+    while (*at && (*at)->bytes - (*at)->used < need + sizeof(struct cap_writer))
+        at = &(*at)->next_handed_on;
+    struct segment *s = *at;
+    if (s) {
+        *at = s->next_handed_on;
+        handed_on_count--;
+    }
+    pthread_mutex_unlock(&segments_lock);
+    return s;
+}
+
+static void close_handed_on(void)
+{
+    struct segment *s;
+    while ((s = take_handed_on(0)))
+        segment_close(s);
+}
+
 static void thread_ends(void *data)
 {
     struct shim_thread *thread = &shim_thread;
     if (shim_is_owner()) {
         ranges_thread_ends();
         progress_thread_ends();
+        track_thread_ends();
     }
     struct segment *last = thread->segment, *previous = thread->previous;
     if (!shim_is_owner())
@@ -255,7 +306,7 @@ static void thread_ends(void *data)
     if (previous && !previous->pinned)
         segment_close(previous);
     if (last && !last->pinned)
-        segment_close(last);
+        hand_on(last);
 }
 
 uint64_t capture_last_seq(void)
@@ -270,19 +321,38 @@ static void register_thread(struct shim_thread *thread)
         thread->registered = pthread_setspecific(thread_key, thread) == 0;
 }
 
+/* The rest of a segment is this thread's. */
+static void segment_continue(struct segment *s)
+{
+    if (!shim_thread.thread_id)
+        shim_thread.thread_id = (uint32_t)syscall(SYS_gettid);
+    struct cap_writer *writer = (void *)(s->base + s->used);
+    writer->head = (struct cap_head){0, CAP_WRITER, HOOK_NONE, capture_next_seq(), now_tsc()};
+    writer->tid = shim_thread.thread_id;
+    s->used += sizeof *writer;
+    shim_thread.records++;
+    shim_thread.record_bytes += sizeof *writer;
+    __atomic_store_n(&writer->head.size, (uint32_t)sizeof *writer, __ATOMIC_RELEASE);
+}
+
 static struct segment *segment_switch(size_t need)
 {
     struct shim_thread *thread = &shim_thread;
     size_t later = later_bytes(), bytes = thread->segment || later < FIRST_SEGMENT_BYTES ? later : FIRST_SEGMENT_BYTES;
     if (need > bytes - sizeof(struct cap_segment))
         bytes = (need + sizeof(struct cap_segment) + 4095) & ~(size_t)4095;
-    struct segment *fresh = segment_spare(bytes);
+    struct segment *fresh = thread->segment ? NULL : take_handed_on(need);
     thread_slow();
-    if (!fresh)
-        fresh = segment_open(bytes);
-    if (!fresh)
-        return NULL;
-    segment_adopt(fresh);
+    if (fresh) {
+        segment_continue(fresh);
+    } else {
+        fresh = segment_spare(bytes);
+        if (!fresh)
+            fresh = segment_open(bytes);
+        if (!fresh)
+            return NULL;
+        segment_adopt(fresh);
+    }
     struct segment *oldest = thread->previous;
     thread->previous = thread->segment;
     thread->segment = fresh;
@@ -481,6 +551,7 @@ void capture_flush_counters(void)
     CAPTURE_COUNT(records, thread->records);
     CAPTURE_COUNT(record_bytes, thread->record_bytes);
     flush_hook_calls(thread);
+    memory_tell(header);
     thread->calls = thread->own_tsc = thread->launches = thread->records = thread->record_bytes = 0;
     if (now_tsc() - __atomic_load_n(&header->tsc_now, __ATOMIC_RELAXED) > CALIBRATE_TICKS)
         calibrate_live();
@@ -673,6 +744,7 @@ void capture_close(void)
     struct segment *unused = __atomic_exchange_n(&spare, NULL, __ATOMIC_ACQ_REL);
     if (unused)
         segment_close(unused);
+    close_handed_on();
     if (header->state == CAP_RUNNING)
         capture_set_state(CAP_ENDED, NULL);
     /* Other threads may still be writing, and this one may be asked once more by a later destructor: nothing is

@@ -55,7 +55,8 @@ uint64_t damage_clean_bound(const struct tracked_stream *stream, uint64_t upto)
 /* Work of other streams that was enqueued after the look may have been the one that did it. */
 static uint64_t seen_bound(const struct check_slot *slot)
 {
-    uint64_t bound = slot->upto_seq;
+    uint64_t bound = slot->upto_seq, gone = track_gone_work();
+    bound = gone >= bound ? gone + 1 : bound;
     for (const struct tracked_stream *s = track_first_stream(); s; s = s->next) {
         uint64_t last = __atomic_load_n(&s->last_work, __ATOMIC_RELAXED);
         if (s->id != slot->stream && last >= bound)

@@ -6,6 +6,7 @@
 #include <opsdebug/capture.h>
 
 #include "shim/driver.h"
+#include "shim/memory.h"
 #include "shim/options.h"
 #include "shim/scan.h"
 #include "shim/sentinel_slots.h"
@@ -81,9 +82,14 @@ bool device_stream_free(const struct tracked_stream *stream)
 
 void *device_host_memory(size_t bytes, CUdeviceptr *device_address)
 {
-    void *host = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (host == MAP_FAILED)
+    void *host = MAP_FAILED;
+    if (!memory_may(bytes))
         return NULL;
+    host = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (host == MAP_FAILED) {
+        memory_give(bytes);
+        return NULL;
+    }
     /* A fork would make pages copy-on-write that the device keeps writing to. */
     madvise(host, bytes, MADV_DONTFORK);
     unsigned flags = CU_MEMHOSTREGISTER_PORTABLE | (device_address ? CU_MEMHOSTREGISTER_DEVICEMAP : 0);
@@ -91,8 +97,10 @@ void *device_host_memory(size_t bytes, CUdeviceptr *device_address)
     if (!device_address || (pinned && driver.cuMemHostGetDevicePointer_v2 &&
                             driver.cuMemHostGetDevicePointer_v2(device_address, host, 0) == CUDA_SUCCESS))
         return host;
-    if (!pinned)
+    if (!pinned) {
         munmap(host, bytes);
+        memory_give(bytes);
+    }
     return NULL;
 }
 

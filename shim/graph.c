@@ -9,6 +9,7 @@
 #include "shim/capture_write.h"
 #include "shim/driver.h"
 #include "shim/intern.h"
+#include "shim/memory.h"
 #include "shim/options.h"
 #include "shim/stack.h"
 
@@ -168,7 +169,8 @@ static uint32_t matches(const struct graph_body *body)
 
 static struct tracked_graph *add(CUgraphExec exec, const struct graph_body *body)
 {
-    struct tracked_graph *graph = calloc(1, sizeof *graph);
+    bool room = memory_must(sizeof(struct tracked_graph));
+    struct tracked_graph *graph = room ? calloc(1, sizeof *graph) : NULL;
     if (!graph)
         return NULL;
     graph->handle = exec;
@@ -178,7 +180,7 @@ static struct tracked_graph *add(CUgraphExec exec, const struct graph_body *body
     graph->as_kernel = (struct tracked_kernel){.id = graph->id | GRAPH_KERNEL_ID, .matches = matches(body)};
     pthread_mutex_lock(&lock);
     struct tracked_graph *old = find(exec); /* gone without our seeing it */
-    bool ok = map_put(&graphs, (uint64_t)(uintptr_t)exec, (uint64_t)(uintptr_t)graph);
+    bool ok = memory_map_put(&graphs, (uint64_t)(uintptr_t)exec, (uint64_t)(uintptr_t)graph, true);
     if (old)
         graph_body_free(&old->body);
     pthread_mutex_unlock(&lock);
@@ -193,6 +195,7 @@ void graph_made(const struct call *call, CUgraphExec exec, CUgraph source)
     struct graph_body body;
     thread_slow();
     graph_read(source, &body);
+    graph_body_keep(&body);
     struct tracked_graph *graph = add(exec, &body);
     if (!graph) {
         graph_body_free(&body);
@@ -263,6 +266,7 @@ void graph_updated(const struct call *call, CUgraphExec exec, CUgraph source)
     if (!graph_now(graph, &old, &version))
         return;
     graph_read(source, &new);
+    graph_body_keep(&new);
     keep_handles(&old, &new);
     ask_enabled(exec, &old, &new);
     graph_body_free(&old);

@@ -45,6 +45,7 @@ struct graph_body {
     struct graph_node *nodes;
     uint32_t count, capacity;
     bool incomplete;
+    size_t counted; /* of our memory, once it is kept */
 };
 
 struct tracked_graph {
@@ -72,6 +73,7 @@ void graph_node_set(struct graph_node *node, const CUDA_MEMSET_NODE_PARAMS *para
 void graph_node_unknown(struct graph_node *node); /* from now on nobody knows what it does */
 void graph_node_clear(struct graph_node *node);   /* frees what it owns */
 void graph_body_free(struct graph_body *body);
+bool graph_body_keep(struct graph_body *body); /* counts what it holds; false: too much, see memory.h */
 bool graph_body_copy(struct graph_body *to, const struct graph_body *from); /* false: no memory, *to is empty */
 
 /* ---- the table (graph.c) ---- */

@@ -9,6 +9,7 @@
 #include "shim/driver.h"
 #include "shim/graph.h"
 #include "shim/intern.h"
+#include "shim/memory.h"
 #include "shim/params.h"
 
 enum { DEPTH_MAX = 16, BODIES_MAX = 64, NO_NODE = UINT32_MAX };
@@ -27,7 +28,19 @@ void graph_body_free(struct graph_body *body)
     for (uint32_t i = 0; i < body->count; i++)
         graph_node_clear(&body->nodes[i]);
     free(body->nodes);
+    memory_give(body->counted);
     *body = (struct graph_body){0};
+}
+
+bool graph_body_keep(struct graph_body *body)
+{
+    body->counted = (size_t)body->count * sizeof *body->nodes;
+    for (uint32_t i = 0; i < body->count; i++) {
+        const struct graph_node *node = &body->nodes[i];
+        body->counted += node->dependency_count * sizeof *node->dependencies + node->argument_bytes +
+                         (node->box ? sizeof *node->box : 0);
+    }
+    return memory_must(body->counted);
 }
 
 static bool duplicate(void *out, const void *from, size_t bytes)
@@ -408,7 +421,7 @@ void graph_conditional_added(CUgraphNode node, const CUgraph *bodies, unsigned c
     memcpy(c->bodies, bodies, count * sizeof *bodies);
     pthread_mutex_lock(&lock);
     map_get(&conditionals, (uint64_t)(uintptr_t)node, &old);
-    bool kept = map_put(&conditionals, (uint64_t)(uintptr_t)node, (uint64_t)(uintptr_t)c);
+    bool kept = memory_map_put(&conditionals, (uint64_t)(uintptr_t)node, (uint64_t)(uintptr_t)c, false);
     pthread_mutex_unlock(&lock);
     free(kept ? (void *)(uintptr_t)old : c);
 }

@@ -7,12 +7,14 @@
 #include "shim/guard.h"
 #include "shim/hooks.h"
 
-static bool sharing;                    /* atomic: for good */
+enum export { EXPORT_IPC, EXPORT_POOL, EXPORTS };
+static bool possible[EXPORTS];          /* atomic: for good */
+static bool several_devices;            /* atomic: likewise */
 static unsigned long long adds_checked; /* atomic: how many objects had been loaded when we last looked */
 
 void guard_stop_sharing(void)
 {
-    __atomic_store_n(&sharing, true, __ATOMIC_RELAXED);
+    __atomic_store_n(&possible[EXPORT_IPC], true, __ATOMIC_RELAXED);
 }
 
 /* Driver and cudart have the names because they are theirs, and we because we hook them. */
@@ -24,9 +26,8 @@ static bool of_cuda(const struct dl_phdr_info *info)
 }
 
 /* A name that an object imports or exports stands in its table of dynamic strings. */
-static bool names_export(const struct dl_phdr_info *info)
+static bool names(const struct dl_phdr_info *info, const char *function)
 {
-    static const char needle[] = "IpcGetMemHandle";
     const ElfW(Dyn) *d = NULL;
     const char *strings = NULL;
     size_t bytes = 0;
@@ -39,12 +40,12 @@ static bool names_export(const struct dl_phdr_info *info)
         else if (d->d_tag == DT_STRSZ)
             bytes = d->d_un.d_val;
     }
-    return strings && bytes && memmem(strings, bytes, needle, sizeof needle - 1);
+    return strings && bytes && memmem(strings, bytes, function, strlen(function));
 }
 
 struct walk {
     unsigned long long adds;
-    bool started, found, cudart;
+    bool started, found[EXPORTS], cudart;
 };
 
 static int step(struct dl_phdr_info *info, size_t size, void *data)
@@ -57,26 +58,43 @@ static int step(struct dl_phdr_info *info, size_t size, void *data)
             return 1;
     }
     walk->cudart = walk->cudart || strstr(info->dlpi_name, "libcudart.so");
-    walk->found = walk->found || (!of_cuda(info) && names_export(info));
+    if (of_cuda(info))
+        return 0;
+    walk->found[EXPORT_IPC] = walk->found[EXPORT_IPC] || names(info, "IpcGetMemHandle");
+    walk->found[EXPORT_POOL] = walk->found[EXPORT_POOL] || names(info, "MemPoolExportPointer");
     return 0;
+}
+
+/* Brings what is known up to date when objects were loaded since. */
+static void look(void)
+{
+    static const enum hook functions[EXPORTS] = {HOOK_cuIpcGetMemHandle, HOOK_cuMemPoolExportPointer};
+    struct walk walk = {0};
+    int devices = 0;
+    dl_iterate_phdr(step, &walk);
+    if (walk.adds == __atomic_load_n(&adds_checked, __ATOMIC_RELAXED))
+        return;
+    /* A static cudart is no object of its own, and looks up the same names that its program may or may not use. */
+    for (int i = 0; i < EXPORTS; i++)
+        if (walk.found[i] || (hook_known(functions[i]) && !walk.cudart))
+            __atomic_store_n(&possible[i], true, __ATOMIC_RELAXED);
+    if (!driver.cuDeviceGetCount || driver.cuDeviceGetCount(&devices) != CUDA_SUCCESS || devices != 1)
+        __atomic_store_n(&several_devices, true, __ATOMIC_RELAXED);
+    __atomic_store_n(&adds_checked, walk.adds, __ATOMIC_RELAXED);
 }
 
 bool guard_sharing_possible(void)
 {
-    struct walk walk = {0};
-    int devices = 0;
-    if (__atomic_load_n(&sharing, __ATOMIC_RELAXED))
-        return true;
-    dl_iterate_phdr(step, &walk);
-    if (walk.adds == __atomic_load_n(&adds_checked, __ATOMIC_RELAXED))
+    look();
+    return __atomic_load_n(&possible[EXPORT_IPC], __ATOMIC_RELAXED) ||
+           __atomic_load_n(&several_devices, __ATOMIC_RELAXED);
+}
+
+bool guard_export_possible(enum cap_alloc_kind kind)
+{
+    bool pool = kind == CAP_ALLOC_ASYNC || kind == CAP_ALLOC_POOL;
+    if (!pool && kind != CAP_ALLOC_DEVICE) /* nothing exports managed or the host's memory */
         return false;
-    /* A static cudart is no object of its own, and looks up the same names that its program may or may not use. */
-    bool looked_up = hook_known(HOOK_cuIpcGetMemHandle) && !walk.cudart;
-    bool several = !driver.cuDeviceGetCount || driver.cuDeviceGetCount(&devices) != CUDA_SUCCESS || devices != 1;
-    if (walk.found || looked_up || several) {
-        guard_stop_sharing();
-        return true;
-    }
-    __atomic_store_n(&adds_checked, walk.adds, __ATOMIC_RELAXED);
-    return false;
+    look();
+    return __atomic_load_n(&possible[pool ? EXPORT_POOL : EXPORT_IPC], __ATOMIC_RELAXED);
 }

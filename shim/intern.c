@@ -7,6 +7,7 @@
 #include "common/map.h"
 #include "shim/capture_write.h"
 #include "shim/hooks.h"
+#include "shim/memory.h"
 #include "shim/object.h"
 #include "shim/thread.h"
 
@@ -15,7 +16,8 @@ struct table {
     uint32_t last;
 };
 
-/* The lock is held while the definition is written (into this thread's own segment, no system call but when that is
+/* What finds no room in the tables is defined again each time: the capture grows, our memory does not.
+ * The lock is held while the definition is written (into this thread's own segment, no system call but when that is
  * full), so that nobody can use an id that is not defined yet. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct table strings = {.last = HOOK_COUNT}; /* the names of hooks come first, see capture_write.c */
@@ -48,7 +50,7 @@ uint32_t intern_string(const char *text)
         record->bytes = (uint32_t)bytes;
         memcpy(record + 1, text, bytes);
         capture_commit(record);
-        map_put(&strings.ids, hash, id);
+        memory_map_put(&strings.ids, hash, id, false);
     }
     pthread_mutex_unlock(&lock);
     return id;
@@ -97,7 +99,7 @@ uint32_t intern_stack(const uint64_t *frames, uint32_t count)
         record->count = count;
         memcpy(record + 1, frames, count * sizeof *frames);
         capture_commit(record);
-        map_put(&stacks.ids, hash, id);
+        memory_map_put(&stacks.ids, hash, id, false);
     }
     pthread_mutex_unlock(&lock);
     remember(recent, hash, id);
@@ -129,7 +131,7 @@ static uint32_t shape_id(const struct shape *shape)
         memcpy(record->block, shape->block, sizeof record->block);
         record->dynamic_shared_bytes = shape->dynamic_shared_bytes;
         capture_commit(record);
-        map_put(&configs.ids, hash, id);
+        memory_map_put(&configs.ids, hash, id, false);
     }
     pthread_mutex_unlock(&lock);
     return id;

@@ -17,6 +17,7 @@
 #include "shim/capture_write.h"
 #include "shim/driver.h"
 #include "shim/intern.h"
+#include "shim/memory.h"
 #include "shim/options.h"
 #include "shim/shim.h"
 #include "shim/thread.h"
@@ -151,7 +152,8 @@ static void read_image(struct tracked_module *module, struct cap_module *facts, 
 
 struct tracked_module *track_module_loaded(uint64_t handle, bool library, const void *image, const char *file)
 {
-    struct tracked_module *module = calloc(1, sizeof *module);
+    bool room = memory_must(sizeof(struct tracked_module));
+    struct tracked_module *module = room ? calloc(1, sizeof *module) : NULL;
     if (!module)
         return NULL;
     const struct tracked_context *context = track_current_context();
@@ -163,6 +165,7 @@ struct tracked_module *track_module_loaded(uint64_t handle, bool library, const 
     uint32_t name = intern_string(file);
     if (image)
         read_image(module, &facts, image);
+    memory_must(ptx_scan_bytes(&module->scan));
     struct cap_module *record = capture_define(CAP_MODULE, sizeof *record);
     if (record) {
         facts.head = record->head;
@@ -174,7 +177,7 @@ struct tracked_module *track_module_loaded(uint64_t handle, bool library, const 
         capture_commit(record);
     }
     pthread_mutex_lock(&lock);
-    map_put(&modules, handle, (uint64_t)(uintptr_t)module);
+    memory_map_put(&modules, handle, (uint64_t)(uintptr_t)module, true);
     pthread_mutex_unlock(&lock);
     return module;
 }
@@ -209,7 +212,7 @@ struct tracked_module *track_module(uint64_t handle)
 void track_module_alias(uint64_t handle, struct tracked_module *module)
 {
     pthread_mutex_lock(&lock);
-    map_put(&modules, handle, (uint64_t)(uintptr_t)module);
+    memory_map_put(&modules, handle, (uint64_t)(uintptr_t)module, true);
     pthread_mutex_unlock(&lock);
 }
 
@@ -310,7 +313,8 @@ static void write_kernel(const struct tracked_kernel *kernel, const int attribut
 
 static struct tracked_kernel *add_kernel(uint64_t handle, bool library, struct tracked_module *module, const char *name)
 {
-    struct tracked_kernel *kernel = calloc(1, sizeof *kernel);
+    bool room = memory_must(sizeof(struct tracked_kernel) + strlen(name));
+    struct tracked_kernel *kernel = room ? calloc(1, sizeof *kernel) : NULL;
     if (!kernel)
         return NULL;
     kernel->handle = handle;
@@ -330,7 +334,7 @@ static struct tracked_kernel *add_kernel(uint64_t handle, bool library, struct t
     static const int nothing[4];
     write_kernel(kernel, nothing);
     pthread_mutex_lock(&lock);
-    map_put(&kernels, handle, (uint64_t)(uintptr_t)kernel);
+    memory_map_put(&kernels, handle, (uint64_t)(uintptr_t)kernel, true);
     pthread_mutex_unlock(&lock);
     return kernel;
 }
@@ -349,7 +353,7 @@ struct tracked_kernel *track_kernel_found(uint64_t handle, bool library, struct 
 void track_kernel_alias(uint64_t handle, struct tracked_kernel *kernel)
 {
     pthread_mutex_lock(&lock);
-    map_put(&kernels, handle, (uint64_t)(uintptr_t)kernel);
+    memory_map_put(&kernels, handle, (uint64_t)(uintptr_t)kernel, true);
     pthread_mutex_unlock(&lock);
 }
 

@@ -97,8 +97,8 @@ static bool parse_preset(const char *text)
 
 static bool parse_sentinels(const char *text)
 {
-    static const char *const words[] = {"off", "tail", "both", NULL};
-    static const int values[] = {SENTINELS_OFF, SENTINELS_TAIL, SENTINELS_BOTH};
+    static const char *const words[] = {"off", "tail", "both", "careful", NULL};
+    static const int values[] = {SENTINELS_OFF, SENTINELS_TAIL, SENTINELS_BOTH, SENTINELS_CAREFUL};
     int value;
     if (!parse_word(text, words, values, &value))
         return false;
@@ -204,6 +204,8 @@ static bool apply(enum option_id id, const char *text)
         return options_number(text, true, &options.max_capture);
     case OPTION_BUDGET:
         return parse_budget(text);
+    case OPTION_MAX_MEMORY:
+        return options_number(text, true, &options.max_memory);
     case OPTION_STACKS:
         return parse_switch(text, &options.stacks);
     case OPTION_TIMES:
@@ -236,7 +238,7 @@ static void apply_preset(void)
     static const char *const by_preset[3][7] = {
         [PRESET_WATCH] = {"tail", "sync", "none", "256M", "0", "off", "sample=1/1000,budget=64M,careful"},
         [PRESET_CHECK] = {"tail", "batch", "first=2", "256M", "0", "off", "off"},
-        [PRESET_DEEP] = {"both", "launch", "all", "8G", "1G", "on", "off"},
+        [PRESET_DEEP] = {"careful", "launch", "all", "8G", "1G", "on", "off"},
     };
     const char *const *values = by_preset[options.preset];
     set_value(OPTION_SENTINELS, values[0]);

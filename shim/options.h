@@ -10,7 +10,7 @@
 #include "shim/guard_choice.h"
 
 enum preset { PRESET_WATCH, PRESET_CHECK, PRESET_DEEP };
-enum sentinels { SENTINELS_OFF, SENTINELS_TAIL, SENTINELS_BOTH };
+enum sentinels { SENTINELS_OFF, SENTINELS_TAIL, SENTINELS_BOTH, SENTINELS_CAREFUL };
 enum health { HEALTH_OFF, HEALTH_SAMPLE, HEALTH_FULL };
 enum graphs { GRAPHS_WHOLE, GRAPHS_EXPLODE };
 enum check_when { CHECK_OFF, CHECK_EXIT, CHECK_SYNC, CHECK_BATCH, CHECK_LAUNCH };
@@ -32,6 +32,7 @@ struct options {
     bool stacks, times;
     bool leak_check;      /* for the analyzer, which finds it among the recorded options */
     uint64_t max_capture; /* bytes on disk, 0: no limit */
+    uint64_t max_memory;  /* bytes that we may hold, 0: no limit */
     double budget;        /* share of the program's time that is ours; 0: no budget */
     bool kernel_filter;   /* `kernel` is compiled */
     regex_t kernel;

@@ -267,6 +267,16 @@ void ptx_scan_free(struct ptx_scan *scan)
     *scan = (struct ptx_scan){0};
 }
 
+size_t ptx_scan_bytes(const struct ptx_scan *scan)
+{
+    size_t bytes = scan->entry_count * sizeof *scan->entries + scan->variable_count * sizeof *scan->variables;
+    for (size_t i = 0; i < scan->entry_count; i++)
+        bytes += strlen(scan->entries[i].name) + 1 + scan->entries[i].param_count * sizeof *scan->entries[i].params;
+    for (size_t i = 0; i < scan->variable_count; i++)
+        bytes += strlen(scan->variables[i].name) + 1;
+    return bytes;
+}
+
 const struct ptx_entry *ptx_scan_entry(const struct ptx_scan *scan, const char *name)
 {
     for (size_t i = 0; i < scan->entry_count; i++)

@@ -34,6 +34,7 @@ bool ptx_scan_text(const char *text, size_t bytes, struct ptx_scan *out); /* fal
 /* Moves what `from` has behind what `to` has; false: no memory, and nothing was moved. */
 bool ptx_scan_take(struct ptx_scan *to, struct ptx_scan *from);
 void ptx_scan_free(struct ptx_scan *scan);
+size_t ptx_scan_bytes(const struct ptx_scan *scan); /* that it owns */
 const struct ptx_entry *ptx_scan_entry(const struct ptx_scan *scan, const char *name);
 
 #endif

@@ -9,6 +9,7 @@
 #include "shim/capture_write.h"
 #include "shim/device_work.h"
 #include "shim/driver.h"
+#include "shim/memory.h"
 #include "shim/options.h"
 #include "shim/sentinel.h"
 
@@ -24,6 +25,12 @@ struct held {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct held *first, **last = &first; /* oldest first */
 static uint64_t held_bytes, device_bytes;   /* device_bytes: of those, what is the device's memory */
+
+static void release(struct held *h)
+{
+    memory_give(sizeof *h);
+    free(h);
+}
 
 uint64_t quarantine_bytes(void)
 {
@@ -142,7 +149,7 @@ static void give_back(const struct device_work *work, struct held *h)
         driver.cuMemFreeHost(on_host(&h->a) - (h->a.address - h->a.base));
     else
         driver.cuMemFree_v2(h->a.base);
-    free(h);
+    release(h);
 }
 
 static bool poison(const struct device_work *work, const struct allocation *a)
@@ -180,17 +187,21 @@ bool quarantine_take(const struct allocation *a, CUresult *result)
         !can_hold(a) || !driver.cuCtxSynchronize || !driver.cuMemFree_v2 || !driver.cuMemsetD32Async ||
         !driver.cuStreamSynchronize)
         return false;
-    struct held *h = malloc(sizeof *h);
-    if (!h)
+    if (!memory_may(sizeof(struct held)))
         return false;
+    struct held *h = malloc(sizeof *h);
+    if (!h) {
+        memory_give(sizeof *h);
+        return false;
+    }
     CUresult waited = driver.cuCtxSynchronize();
     if (waited != CUDA_SUCCESS) { /* the real free would have said so, and not freed */
-        free(h);
+        release(h);
         *result = waited;
         return waited != CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }
     if (!poison(work, a)) {
-        free(h);
+        release(h);
         return false;
     }
     *h = (struct held){.a = *a, .seq = capture_next_seq()};
@@ -244,5 +255,5 @@ void quarantine_drop_context(const struct tracked_context *context)
 {
     struct held *h;
     while ((h = unlink_oldest(context->id)))
-        free(h);
+        release(h);
 }

@@ -12,6 +12,7 @@
 #include "common/map.h"
 #include "shim/capture_write.h"
 #include "shim/intern.h"
+#include "shim/memory.h"
 #include "shim/shim.h"
 #include "shim/thread.h"
 
@@ -72,9 +73,10 @@ static struct path *find_path(struct path *parent, const char *domain, const cha
     pthread_mutex_lock(&lock);
     map_get(&path_index, hash, &known);
     struct path *path = (struct path *)(uintptr_t)known;
-    if (!path && path_count < PATHS_MAX && (path = calloc(1, sizeof *path))) {
+    if (!path && path_count < PATHS_MAX && memory_may(sizeof *path + strlen(domain) + strlen(text)) &&
+        (path = calloc(1, sizeof *path))) {
         *path = (struct path){parent, strdup(domain), strdup(text), path_count + 1, 0, false};
-        if (path->domain && path->text && map_put(&path_index, hash, (uintptr_t)path)) {
+        if (path->domain && path->text && memory_map_put(&path_index, hash, (uintptr_t)path, false)) {
             path_count++;
         } else {
             free((char *)path->domain);

@@ -9,6 +9,7 @@
 #include "shim/alloc_table.h"
 #include "shim/capture_write.h"
 #include "shim/intern.h"
+#include "shim/memory.h"
 #include "shim/shim.h"
 #include "shim/stack.h"
 
@@ -47,17 +48,19 @@ static void end(struct region *r)
 {
     write_region(r, true, 0);
     map_remove(&regions, r->address);
+    memory_give(sizeof *r);
     free(r);
 }
 
 static void begin(const struct region *like)
 {
     struct allocation a;
-    struct region *r = malloc(sizeof *r);
+    struct region *r = memory_must(sizeof *r) ? malloc(sizeof *r) : NULL;
     uint32_t stack = stack_here();
     bool inside = like->bytes && alloc_table_find(like->address, &a) && like->address - a.address < a.bytes &&
                   like->bytes <= a.bytes - (like->address - a.address);
     if (!r || !inside) {
+        memory_give(sizeof *r);
         free(r);
         if (!inside)
             shim_note(CAP_NOTE_INFO, "a region at 0x%llx of %llu bytes lies in no known allocation: it is left out",
@@ -71,7 +74,7 @@ static void begin(const struct region *like)
     struct region *old = find(r->address);
     if (old)
         end(old);
-    if (map_put(&regions, r->address, (uintptr_t)r))
+    if (memory_map_put(&regions, r->address, (uintptr_t)r, true))
         write_region(r, false, stack);
     else
         free(r);

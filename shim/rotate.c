@@ -66,6 +66,7 @@ bool rotate_keeps(uint16_t type)
     case CAP_MARK:
     case CAP_VALUE:
     case CAP_STREAM_VALUE:
+    case CAP_WRITER:
         return false;
     default:
         return true;

@@ -12,6 +12,7 @@
 #include "shim/capture_write.h"
 #include "shim/device_work.h"
 #include "shim/driver.h"
+#include "shim/memory.h"
 #include "shim/options.h"
 #include "shim/poison.h"
 #include "shim/reach.h"
@@ -118,7 +119,7 @@ static bool known_float(uint32_t allocation)
 static void remember_float(uint32_t allocation)
 {
     pthread_mutex_lock(&lock);
-    if (float_count < FLOATS_MAX && map_put(&floats, allocation, 1))
+    if (float_count < FLOATS_MAX && memory_map_put(&floats, allocation, 1, false))
         float_count++;
     pthread_mutex_unlock(&lock);
 }

@@ -9,6 +9,7 @@
 #include "shim/capture_write.h"
 #include "shim/damage.h"
 #include "shim/driver.h"
+#include "shim/guard_sharing.h"
 #include "shim/host_redzone.h"
 #include "shim/options.h"
 #include "shim/sentinel_choose.h"
@@ -44,7 +45,9 @@ struct sentinel_plan sentinel_plan(uint32_t kind, uint64_t bytes)
     tail = tail < TAIL_MIN ? TAIL_MIN : tail > TAIL_MAX ? TAIL_MAX : tail;
     /* To the next multiple of 256 behind the program's last byte: no slack that nobody looks at. */
     plan.tail = (uint32_t)(((bytes + tail + 255) & ~UINT64_C(255)) - bytes);
-    if (options.sentinels == SENTINELS_BOTH && kind != CAP_ALLOC_PITCHED)
+    bool before = options.sentinels == SENTINELS_BOTH ||
+                  (options.sentinels == SENTINELS_CAREFUL && !guard_export_possible((enum cap_alloc_kind)kind));
+    if (before && kind != CAP_ALLOC_PITCHED)
         plan.head = kind == CAP_ALLOC_HOST ? HOST_HEAD_BYTES : HEAD_BYTES;
     return plan;
 }

@@ -5,6 +5,8 @@
 
 #include <opsdebug/capture.h>
 
+#include "shim/memory.h"
+
 enum {
     VISIT_MAX = 4 * SENTINEL_LOOK_MAX, /* entries of the table, with those that have no redzone or belong elsewhere */
     COPY_MAX = 512,                    /* each of them takes a copy and a wait */
@@ -73,8 +75,9 @@ static uint32_t take_touched(struct tracked_stream *stream, const struct allocat
 {
     uint32_t count = __atomic_exchange_n(&stream->touched_count, 0, __ATOMIC_ACQ_REL), kept = 0;
     count = count < STREAM_TOUCHED ? count : STREAM_TOUCHED;
+    const uint64_t *touched = __atomic_load_n(&stream->touched, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < count; i++)
-        have[i] = __atomic_load_n(&stream->touched[i], __ATOMIC_RELAXED);
+        have[i] = __atomic_load_n(&touched[i], __ATOMIC_RELAXED);
     if (must)
         have[count++] = must->address;
     qsort(have, count, sizeof *have, by_value);
@@ -138,11 +141,27 @@ void sentinel_choose_for_copies(struct device_work *work, const struct allocatio
     __atomic_store_n(&work->copy_cursor, c.next, __ATOMIC_RELAXED);
 }
 
+/* Few streams ever need it. */
+static uint64_t *touched_of(struct tracked_stream *stream)
+{
+    enum { BYTES = STREAM_TOUCHED * sizeof(uint64_t) };
+    uint64_t *touched = __atomic_load_n(&stream->touched, __ATOMIC_ACQUIRE), *fresh;
+    if (touched || !memory_may(BYTES))
+        return touched;
+    fresh = calloc(1, BYTES);
+    if (fresh &&
+        __atomic_compare_exchange_n(&stream->touched, &touched, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return fresh;
+    free(fresh);
+    memory_give(BYTES);
+    return touched;
+}
+
 void sentinel_touched(struct tracked_stream *stream, const uint8_t *arguments, uint32_t bytes)
 {
     struct allocation a;
-    uint64_t word;
-    if (!stream || alloc_table_count() <= SENTINEL_LOOK_MAX)
+    uint64_t word, *touched;
+    if (!stream || alloc_table_count() <= SENTINEL_LOOK_MAX || !(touched = touched_of(stream)))
         return;
     for (uint32_t at = 0; at + 8 <= bytes; at += 8) {
         memcpy(&word, arguments + at, 8);
@@ -151,10 +170,10 @@ void sentinel_touched(struct tracked_stream *stream, const uint8_t *arguments, u
         uint32_t count = __atomic_load_n(&stream->touched_count, __ATOMIC_ACQUIRE);
         bool again = false;
         for (uint32_t i = count > 8 ? count - 8 : 0; i < count && i < STREAM_TOUCHED && !again; i++)
-            again = __atomic_load_n(&stream->touched[i], __ATOMIC_RELAXED) == a.address;
+            again = __atomic_load_n(&touched[i], __ATOMIC_RELAXED) == a.address;
         if (again || count >= STREAM_TOUCHED) /* full: the others' turn comes later */
             continue;
-        __atomic_store_n(&stream->touched[count], a.address, __ATOMIC_RELAXED);
+        __atomic_store_n(&touched[count], a.address, __ATOMIC_RELAXED);
         __atomic_store_n(&stream->touched_count, count + 1, __ATOMIC_RELEASE);
     }
 }

@@ -20,6 +20,7 @@
 #include "shim/driver.h"
 #include "shim/health.h"
 #include "shim/intern.h"
+#include "shim/memory.h"
 #include "shim/nvtx.h"
 #include "shim/object.h"
 #include "shim/options.h"
@@ -186,6 +187,7 @@ static void start(void)
     dl_iterate_phdr(find_own_text, NULL);
     own_page();
     options_read();
+    memory_start(options.max_memory, shim_step_aside);
     const char *problem = capture_open(options.out);
     if (problem) {
         set_state(SHIM_ASIDE);

@@ -11,6 +11,7 @@
 #include "shim/capture_write.h"
 #include "shim/device_work.h"
 #include "shim/driver.h"
+#include "shim/memory.h"
 #include "shim/options.h"
 #include "shim/reach.h"
 #include "shim/shim.h"
@@ -73,9 +74,10 @@ static enum snapshot_choice within_counts(const struct tracked_kernel *kernel, u
     enum snapshot_choice choice = SNAPSHOT_NONE;
     bool ok = (uint32_t)count < options.snapshots_first;
     if (ok && must_wait && count >> 32 < PAIR_PATIENCE)
-        map_put(&counts, key, count + ((uint64_t)1 << 32));
+        memory_map_put(&counts, key, count + ((uint64_t)1 << 32), false);
     else if (ok && (choice = sampled()) == SNAPSHOT_TAKE && (uint32_t)count < UINT32_MAX)
-        map_put(&counts, key, count + 1); /* what the budget leaves out is not counted: a later launch comes in */
+        /* What the budget leaves out is not counted: a later launch comes in. What cannot be counted goes without. */
+        choice = memory_map_put(&counts, key, count + 1, false) ? SNAPSHOT_TAKE : SNAPSHOT_OVER_BUDGET;
     pthread_mutex_unlock(&lock);
     if ((uint32_t)count >= options.snapshots_first)
         *done_slot(kernel, config) = key;

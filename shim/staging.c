@@ -37,6 +37,19 @@ static struct staging_buffer *make(unsigned size_class)
     return buffer;
 }
 
+/* Behind the lock. */
+static struct staging_buffer *take_bigger(unsigned size_class)
+{
+    for (unsigned bigger = size_class + 1; bigger < CLASSES; bigger++) {
+        struct staging_buffer *buffer = unused[bigger];
+        if (buffer) {
+            unused[bigger] = buffer->next;
+            return buffer;
+        }
+    }
+    return NULL;
+}
+
 struct staging_buffer *staging_take(size_t bytes)
 {
     unsigned size_class = 0;
@@ -53,9 +66,7 @@ struct staging_buffer *staging_take(size_t bytes)
         made_bytes += class_bytes(size_class);
         may_make = true;
     } else
-        for (unsigned bigger = size_class + 1; bigger < CLASSES && !buffer; bigger++)
-            if ((buffer = unused[bigger]))
-                unused[bigger] = buffer->next;
+        buffer = take_bigger(size_class);
     if (buffer || may_make)
         in_use++;
     pthread_mutex_unlock(&lock);
@@ -65,7 +76,9 @@ struct staging_buffer *staging_take(size_t bytes)
     if (!buffer) {
         pthread_mutex_lock(&lock);
         made_bytes -= class_bytes(size_class);
-        in_use--;
+        buffer = take_bigger(size_class);
+        if (!buffer)
+            in_use--;
         pthread_mutex_unlock(&lock);
     }
     return buffer;

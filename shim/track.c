@@ -14,6 +14,7 @@
 #include "shim/driver.h"
 #include "shim/health.h"
 #include "shim/intern.h"
+#include "shim/memory.h"
 #include "shim/guard.h"
 #include "shim/quarantine.h"
 #include "shim/thread.h"
@@ -22,6 +23,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct map contexts, streams, events;
 static struct tracked_context *first_context;
 static struct tracked_stream *first_stream;
+static uint64_t gone_work; /* atomic */
 static uint64_t devices_seen;
 static uint64_t generation = 1; /* changes whenever a handle dies, so that threads drop what they remember */
 
@@ -47,7 +49,8 @@ static void write_device(CUdevice ordinal)
 {
     char name[256] = "";
     size_t memory = 0;
-    int version = 0, value[6] = {0};
+    int version = 0, value[6] = {0}, reaches_host = 0;
+    uint32_t host_access = CAP_HOST_ACCESS_UNKNOWN;
     static const CUdevice_attribute wanted[6] = {
         CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
         CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,     CU_DEVICE_ATTRIBUTE_CLOCK_RATE,
@@ -61,6 +64,9 @@ static void write_device(CUdevice ordinal)
         driver.cuDriverGetVersion(&version);
     for (int i = 0; i < 6 && driver.cuDeviceGetAttribute; i++)
         driver.cuDeviceGetAttribute(&value[i], wanted[i], ordinal);
+    if (driver.cuDeviceGetAttribute &&
+        driver.cuDeviceGetAttribute(&reaches_host, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, ordinal) == CUDA_SUCCESS)
+        host_access = reaches_host ? CAP_HOST_ACCESS_YES : CAP_HOST_ACCESS_NO;
     uint32_t text = intern_string(name);
     struct cap_device *record = capture_define(CAP_DEVICE, sizeof *record);
     if (!record)
@@ -75,6 +81,7 @@ static void write_device(CUdevice ordinal)
     record->bus_bits = (uint32_t)value[5];
     record->memory_bytes = memory;
     record->driver_version = (uint32_t)version;
+    record->host_access = host_access;
     capture_commit(record);
 }
 
@@ -115,7 +122,7 @@ struct tracked_context *track_context(CUcontext handle)
     CUdevice device = 0;
     if (driver.cuCtxGetDevice)
         driver.cuCtxGetDevice(&device); /* of the current one, which is what we are asked about */
-    fresh = calloc(1, sizeof *fresh);
+    fresh = memory_must(sizeof *fresh) ? calloc(1, sizeof *fresh) : NULL;
     if (!fresh)
         return NULL;
     fresh->handle = handle;
@@ -126,7 +133,7 @@ struct tracked_context *track_context(CUcontext handle)
     if (map_get(&contexts, (uint64_t)(uintptr_t)handle, &value)) { /* another thread was faster */
         found = (void *)(uintptr_t)value;
         first_of_device = false;
-    } else if (map_put(&contexts, (uint64_t)(uintptr_t)handle, (uint64_t)(uintptr_t)fresh)) {
+    } else if (memory_map_put(&contexts, (uint64_t)(uintptr_t)handle, (uint64_t)(uintptr_t)fresh, true)) {
         fresh->id = intern_new_id(INTERN_CONTEXT);
         fresh->next = first_context;
         first_context = fresh;
@@ -158,6 +165,18 @@ struct tracked_context *track_current_context(void)
     return context;
 }
 
+/* Out of the list, behind the lock. Whoever walks it just now may stand on it: it stays, and leads on as before. */
+static void unlink_stream(struct tracked_stream *stream)
+{
+    uint64_t work = __atomic_load_n(&stream->last_work, __ATOMIC_RELAXED);
+    if (work > gone_work)
+        __atomic_store_n(&gone_work, work, __ATOMIC_RELAXED);
+    __atomic_store_n(&stream->gone, true, __ATOMIC_RELEASE);
+    __atomic_store_n(stream->previous ? &stream->previous->next : &first_stream, stream->next, __ATOMIC_RELEASE);
+    if (stream->next)
+        stream->next->previous = stream->previous;
+}
+
 void track_context_gone(CUcontext handle)
 {
     uint64_t value;
@@ -168,8 +187,8 @@ void track_context_gone(CUcontext handle)
         map_remove(&contexts, (uint64_t)(uintptr_t)handle);
         __atomic_store_n(&context->gone, true, __ATOMIC_RELEASE);
         for (struct tracked_stream *s = first_stream; s; s = s->next)
-            if (s->context == context && !s->gone) {
-                __atomic_store_n(&s->gone, true, __ATOMIC_RELEASE);
+            if (s->context == context) {
+                unlink_stream(s);
                 if (s->kind == CAP_STREAM_CREATED)
                     map_remove(&streams, (uint64_t)(uintptr_t)s->handle);
             }
@@ -195,6 +214,11 @@ struct tracked_stream *track_first_stream(void)
     return __atomic_load_n(&first_stream, __ATOMIC_ACQUIRE);
 }
 
+uint64_t track_gone_work(void)
+{
+    return __atomic_load_n(&gone_work, __ATOMIC_RELAXED);
+}
+
 bool track_stream_reachable(const struct tracked_stream *stream)
 {
     return !__atomic_load_n(&stream->gone, __ATOMIC_ACQUIRE) &&
@@ -218,16 +242,19 @@ static void write_stream(const struct tracked_stream *stream, bool destroyed)
 static struct tracked_stream *add_stream(uint64_t key, const struct tracked_stream *like)
 {
     uint64_t value;
-    struct tracked_stream *found = NULL, *fresh = malloc(sizeof *fresh);
+    struct tracked_stream *found = NULL, *fresh = memory_must(sizeof *fresh) ? malloc(sizeof *fresh) : NULL;
     if (!fresh)
         return NULL;
     *fresh = *like;
     pthread_mutex_lock(&lock);
     if (map_get(&streams, key, &value))
         found = (void *)(uintptr_t)value;
-    else if (map_put(&streams, key, (uint64_t)(uintptr_t)fresh)) {
+    else if (memory_map_put(&streams, key, (uint64_t)(uintptr_t)fresh, true)) {
         fresh->id = intern_new_id(INTERN_STREAM);
         fresh->next = first_stream;
+        fresh->previous = NULL;
+        if (first_stream)
+            first_stream->previous = fresh;
         __atomic_store_n(&first_stream, fresh, __ATOMIC_RELEASE);
         found = fresh;
         write_stream(fresh, false);
@@ -255,6 +282,30 @@ static void remember_stream(struct recent_stream *recent, uint64_t now, uint64_t
 }
 
 /* They exist once per context (and thread). */
+static __thread bool has_default __attribute__((tls_model("initial-exec"))); /* a default stream of its own */
+
+/* Real handles are aligned: low bits keep keys apart. */
+static uint64_t default_key(const struct tracked_context *context, bool mine)
+{
+    return (uint64_t)context->id << 34 | (mine ? (uint64_t)shim_thread.thread_id << 2 | 2 : 1);
+}
+
+void track_thread_ends(void)
+{
+    if (!has_default)
+        return;
+    has_default = false;
+    pthread_mutex_lock(&lock);
+    for (struct tracked_stream *s = first_stream; s; s = s->next)
+        if (s->kind == CAP_STREAM_PER_THREAD && s->thread == shim_thread.thread_id) {
+            map_remove(&streams, default_key(s->context, true));
+            unlink_stream(s);
+            write_stream(s, true);
+        }
+    pthread_mutex_unlock(&lock);
+    forget_cached();
+}
+
 static struct tracked_stream *default_stream(bool mine)
 {
     CUcontext handle = NULL;
@@ -272,9 +323,8 @@ static struct tracked_stream *default_stream(bool mine)
                                   .kind = mine ? CAP_STREAM_PER_THREAD : CAP_STREAM_LEGACY,
                                   .thread = mine ? shim_thread.thread_id : 0,
                                   .context = context};
-    /* Real handles are aligned: low bits keep keys apart. */
-    uint64_t key = (uint64_t)context->id << 34 | (mine ? (uint64_t)shim_thread.thread_id << 2 | 2 : 1);
-    struct tracked_stream *stream = find_stream(key, &like, true);
+    struct tracked_stream *stream = find_stream(default_key(context, mine), &like, true);
+    has_default = has_default || mine;
     remember_stream(&last_default, now, last_key, stream);
     return stream;
 }
@@ -317,7 +367,7 @@ void track_stream_gone(CUstream handle)
     struct tracked_stream *stream = map_get(&streams, key, &value) ? (void *)(uintptr_t)value : NULL;
     if (stream) {
         map_remove(&streams, key);
-        __atomic_store_n(&stream->gone, true, __ATOMIC_RELEASE);
+        unlink_stream(stream);
         write_stream(stream, true);
     }
     pthread_mutex_unlock(&lock);
@@ -343,7 +393,8 @@ uint32_t track_event_created(CUevent handle, uint32_t flags)
     uint32_t id = intern_new_id(INTERN_EVENT);
     write_event(handle, id, flags, false);
     pthread_mutex_lock(&lock);
-    map_put(&events, (uint64_t)(uintptr_t)handle, (uint64_t)flags << 32 | id);
+    if (memory_must(0))
+        memory_map_put(&events, (uint64_t)(uintptr_t)handle, (uint64_t)flags << 32 | id, true);
     pthread_mutex_unlock(&lock);
     return id;
 }
@@ -368,7 +419,7 @@ void track_timing_event(struct tracked_stream *stream, CUevent handle, uint32_t 
         return;
     if (open == id) {
         pthread_mutex_lock(&lock);
-        map_put(&events, (uint64_t)(uintptr_t)handle, (uint64_t)(flags | EVENT_IS_MARKER) << 32 | id);
+        memory_map_put(&events, (uint64_t)(uintptr_t)handle, (uint64_t)(flags | EVENT_IS_MARKER) << 32 | id, true);
         pthread_mutex_unlock(&lock);
     } else if (!open) {
         next = id;

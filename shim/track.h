@@ -34,20 +34,22 @@ struct tracked_stream {
     uint32_t id, kind, flags;
     uint32_t thread; /* of a per-thread default stream: the one handle means another stream in each thread */
     struct tracked_context *context;
-    bool gone;                        /* atomic */
-    bool ends;                        /* atomic: its end was asked for */
-    struct cap_stream_state *state;   /* of progress.c */
-    uint32_t launches_unchecked;      /* atomic: launches since the last sentinel check was enqueued */
-    uint32_t timing_pair;             /* atomic: id of the event that opened a pair of timing events, 0 none is open */
-    uint32_t pair_kernels[4];         /* kernels launched in the pair so far, 0: none; racy by nature, a hint */
-    uint32_t writes_unchecked;        /* atomic: copies and sets since then */
-    uint64_t last_work;               /* atomic: seq of the newest launch, copy or set, 0 none */
-    uint64_t last_look;               /* atomic: seq of the newest look at all redzones in this stream */
-    uint64_t touched[STREAM_TOUCHED]; /* allocations that launches since the last look were given: sentinel_choose.h */
-    uint32_t touched_count;           /* atomic; two threads may lose each other's, which costs a turn */
-    uint64_t look_cursor;             /* atomic: address where the next look goes on, when it cannot take all */
-    uint64_t done_seq;                /* atomic: all work before this seq is known to be complete */
-    struct tracked_stream *next;      /* all streams of all contexts, newest first */
+    bool gone;                      /* atomic */
+    bool ends;                      /* atomic: its end was asked for */
+    struct cap_stream_state *state; /* of progress.c */
+    uint32_t launches_unchecked;    /* atomic: launches since the last sentinel check was enqueued */
+    uint32_t timing_pair;           /* atomic: id of the event that opened a pair of timing events, 0 none is open */
+    uint32_t pair_kernels[4];       /* kernels launched in the pair so far, 0: none; racy by nature, a hint */
+    uint32_t writes_unchecked;      /* atomic: copies and sets since then */
+    uint64_t last_work;             /* atomic: seq of the newest launch, copy or set, 0 none */
+    uint64_t last_look;             /* atomic: seq of the newest look at all redzones in this stream */
+    uint64_t *touched;      /* atomic, NULL until needed: what launches since the last look were given, STREAM_TOUCHED
+                               addresses: sentinel_choose.h */
+    uint32_t touched_count; /* atomic; two threads may lose each other's, which costs a turn */
+    uint64_t look_cursor;   /* atomic: address where the next look goes on, when it cannot take all */
+    uint64_t done_seq;      /* atomic: all work before this seq is known to be complete */
+    struct tracked_stream *next;     /* all streams of all contexts that live, newest first */
+    struct tracked_stream *previous; /* behind the lock of track.c */
 };
 
 struct tracked_module {
@@ -88,7 +90,9 @@ struct tracked_stream *track_stream(CUstream handle, bool per_thread, bool creat
 uint32_t track_stream_id(CUstream handle, bool per_thread); /* creates */
 struct tracked_stream *track_stream_created(CUstream handle, uint32_t flags);
 void track_stream_gone(CUstream handle);
+void track_thread_ends(void); /* with the thread goes its default stream */
 struct tracked_stream *track_first_stream(void);
+uint64_t track_gone_work(void); /* the newest work of streams that are gone */
 /* Whether the calling thread can put work into it: it lives, and is not another thread's default stream. */
 bool track_stream_reachable(const struct tracked_stream *stream);
 

@@ -11,6 +11,7 @@
 #include "shim/health.h"
 #include "shim/host_redzone.h"
 #include "shim/intern.h"
+#include "shim/memory.h"
 #include "shim/quarantine.h"
 #include "shim/record.h"
 #include "shim/sentinel.h"
@@ -45,7 +46,7 @@ static void *host_found(const struct call *call, uint32_t kind, void *host, size
         host_redzone_fill(&a);
     }
     pthread_mutex_lock(&lock);
-    map_put(&device_of_host, (uint64_t)(uintptr_t)user, a.address);
+    memory_map_put(&device_of_host, (uint64_t)(uintptr_t)user, a.address, true);
     pthread_mutex_unlock(&lock);
     record_allocation(call, &a, 0);
     return user;
@@ -74,7 +75,7 @@ static void host_put_back(const void *host, const struct allocation *a)
 {
     alloc_table_insert(a);
     pthread_mutex_lock(&lock);
-    map_put(&device_of_host, (uint64_t)(uintptr_t)host, a->address);
+    memory_map_put(&device_of_host, (uint64_t)(uintptr_t)host, a->address, true);
     pthread_mutex_unlock(&lock);
 }
 

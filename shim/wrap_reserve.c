@@ -24,7 +24,7 @@ static struct range *ranges;
 /* The padding's size, 0 for none. A range at an address of the program's choice is meant to lie against another one. */
 static uint64_t padding(size_t size, size_t alignment, CUdeviceptr address)
 {
-    bool wanted = options.sentinels == SENTINELS_BOTH || (options.guard.on && options.guard.sample == 1);
+    bool wanted = options.sentinels >= SENTINELS_BOTH || (options.guard.on && options.guard.sample == 1);
     const struct tracked_context *context = track_current_context();
     CUmemAllocationProp property = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                     .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};

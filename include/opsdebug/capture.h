@@ -58,7 +58,10 @@ struct cap_header {
     uint64_t dropped_before;           /* live: of the program's work before this seq records may be missing; 0: none */
     uint64_t dropped_snapshots_before; /* live: of launches before this seq snapshots may be missing; 0: none */
     uint64_t dropped_segments, dropped_segment_bytes, dropped_launches;
-    uint64_t reserved1[33];
+    /* What the tool itself held of the process's memory, see shim/memory.h: limit (0: none) and peak in bytes. */
+    uint64_t memory_limit, memory_peak; /* peak: live; 0: not counted, by an older writer */
+    uint64_t memory_refused;            /* live: how often something was left out for want of it */
+    uint64_t reserved1[30];
     char shim_version[64]; /* NUL-terminated */
     char reason[256];      /* NUL-terminated: why it stepped aside, when it did */
     char command[3296];    /* NUL-separated argv, truncated; ends with two NULs */
@@ -68,7 +71,7 @@ _Static_assert(sizeof(struct cap_header) == 4096, "cap_header is one page");
 struct cap_segment {
     uint64_t magic;
     uint32_t version, number;
-    uint32_t tid, reserved0; /* Linux thread id of the writer */
+    uint32_t tid, reserved0; /* Linux thread id of the writer, up to the first CAP_WRITER */
     uint64_t first_seq;
     uint64_t replaces[2]; /* numbers + 1 of segments whose place this one has taken, 0 none: they count as deleted */
     uint64_t reserved1[2];
@@ -126,6 +129,8 @@ enum cap_type {
     CAP_STREAM_STATE = 71,
     CAP_STREAM_VALUE = 72,
     CAP_BUDGET = 73,
+    CAP_WRITER = 80,
+    CAP_HOST_MAP = 81,
 };
 
 struct cap_head {
@@ -180,8 +185,11 @@ struct cap_device {
     uint32_t ordinal, name;
     uint32_t major, minor, sm_count, clock_khz, memory_clock_khz, bus_bits;
     uint64_t memory_bytes;
-    uint32_t driver_version, reserved;
+    uint32_t driver_version;
+    uint32_t host_access; /* enum cap_host_access */
 };
+/* Whether kernels reach memory of the host that was neither allocated nor registered with the driver. */
+enum cap_host_access { CAP_HOST_ACCESS_UNKNOWN, CAP_HOST_ACCESS_NO, CAP_HOST_ACCESS_YES };
 
 struct cap_context {
     struct cap_head head;
@@ -735,6 +743,22 @@ struct cap_budget {
     uint64_t own_tsc;        /* patched: what the part cost the program's threads */
 };
 _Static_assert(sizeof(struct cap_budget) == 64, "cap_budget");
+
+/* A thread that ended has handed its segment on: what follows in the segment is of thread `tid`. */
+struct cap_writer {
+    struct cap_head head;
+    uint32_t tid, reserved;
+};
+
+/* The host's memory when the device stopped at an illegal address: one record per mapping that the program could read.
+ * Memory that the driver knows may lie in it, too. */
+enum cap_host_map_kind { CAP_HOST_MAP_OTHER, CAP_HOST_MAP_STACK, CAP_HOST_MAP_HEAP, CAP_HOST_MAP_FILE };
+struct cap_host_map {
+    struct cap_head head;
+    uint64_t start, end;
+    uint32_t kind, path; /* path: string, of a file */
+};
+_Static_assert(sizeof(struct cap_host_map) == 48, "cap_host_map");
 
 struct cap_end { /* the process ends in an orderly way */
     struct cap_head head;

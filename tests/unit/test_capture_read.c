@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "analyzer/capture_read.h"
+#include "analyzer/capture_thread.h"
 #include "analyzer/session.h"
 #include "analyzer/report.h"
 #include "tests/unit/capture_make.h"
@@ -272,6 +273,35 @@ static void test_capture_skip_unknown_type(void **state)
     capture_make_end(&m);
 }
 
+static void test_capture_thread_of_a_handed_on_segment(void **state)
+{
+    struct capture_make m;
+    struct capture *c;
+    struct diag diag;
+    struct capture_threads threads;
+    struct cap_writer writer = {.head.type = CAP_WRITER, .tid = 7};
+    capture_make_start(&m);
+    capture_make_set(&m, 0x1000, 8);
+    capture_make_record(&m, &writer, sizeof writer, NULL, 0);
+    capture_make_set(&m, 0x2000, 8);
+    writer.tid = 1; /* the first one's number comes again */
+    capture_make_record(&m, &writer, sizeof writer, NULL, 0);
+    capture_make_set(&m, 0x3000, 8);
+    assert_int_equal(capture_open(capture_make_write(&m), &c, &diag), STATUS_OK);
+    assert_true(capture_threads_find(&threads, c) && threads.several);
+    uint32_t found[3], count = 0;
+    for (size_t i = 0; i < c->record_count; i++)
+        if (c->records[i]->type == CAP_SET && count < 3)
+            found[count++] = capture_threads_of(&threads, c->records[i]);
+    assert_int_equal(count, 3);
+    assert_int_equal(found[0], 1);
+    assert_int_equal(found[1], 7);
+    assert_int_equal(found[2], 1);
+    capture_threads_free(&threads);
+    capture_close(c);
+    capture_make_end(&m);
+}
+
 static void test_capture_string_hostile(void **state)
 {
     struct capture_make m;
@@ -331,6 +361,7 @@ int main(void)
         cmocka_unit_test(test_capture_reject_long_list),
         cmocka_unit_test(test_capture_reject_unreadable_segment),
         cmocka_unit_test(test_capture_skip_unknown_type),
+        cmocka_unit_test(test_capture_thread_of_a_handed_on_segment),
         cmocka_unit_test(test_capture_string_hostile),
         cmocka_unit_test(test_capture_blob),
     };

@@ -48,9 +48,9 @@ enum {
 static int clear(void **state)
 {
     static const char *const names[] = {
-        "OUT",        "PRESET",           "SENTINELS", "CHECK",  "CHECK_BATCH", "SNAPSHOTS",    "SNAPSHOT_BUDGET",
-        "QUARANTINE", "STACKS",           "TIMES",     "KERNEL", "LAUNCH_SKIP", "LAUNCH_COUNT", "POISON",
-        "HEALTH",     "HEALTH_THRESHOLD", "GUARD"};
+        "OUT",        "PRESET",           "SENTINELS", "CHECK",     "CHECK_BATCH", "SNAPSHOTS",    "SNAPSHOT_BUDGET",
+        "QUARANTINE", "STACKS",           "TIMES",     "KERNEL",    "LAUNCH_SKIP", "LAUNCH_COUNT", "POISON",
+        "HEALTH",     "HEALTH_THRESHOLD", "GUARD",     "MAX_MEMORY"};
     char variable[64];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         snprintf(variable, sizeof variable, "OPSDEBUG_%s", names[i]);
@@ -87,7 +87,7 @@ static void test_options_preset_and_override(void **state)
     setenv("OPSDEBUG_SNAPSHOT_BUDGET", "3k", 1);
     setenv("OPSDEBUG_STACKS", "off", 1);
     options_read();
-    assert_int_equal(options.sentinels, SENTINELS_BOTH);
+    assert_int_equal(options.sentinels, SENTINELS_CAREFUL);
     assert_int_equal(options.check, CHECK_LAUNCH);
     assert_int_equal(options.snapshots_first, 7);
     assert_int_equal(options.snapshot_budget, 3072);
@@ -121,6 +121,7 @@ static void test_options_bad_values_keep_the_default(void **state)
         {"OPSDEBUG_KERNEL", "("},
         {"OPSDEBUG_SNAPSHOT_BUDGET", "5 M"},
         {"OPSDEBUG_POISON", "perhaps"},
+        {"OPSDEBUG_MAX_MEMORY", "much"},
         {"OPSDEBUG_HEALTH", "on"},
         {"OPSDEBUG_HEALTH_THRESHOLD", "-1"},
         {"OPSDEBUG_HEALTH_THRESHOLD", "nan"},
@@ -134,6 +135,7 @@ static void test_options_bad_values_keep_the_default(void **state)
         assert_int_equal(options.check_batch, 32);
         assert_int_equal(options.snapshots_first, 2);
         assert_int_equal(options.snapshot_budget, 256 << 20);
+        assert_int_equal(options.max_memory, UINT64_C(2) << 30);
         assert_true(options.times && !options.kernel_filter);
         options_record();
         assert_non_null(strstr(last_note, bad[i][0]));

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "analyzer/finding.h"
+#include "analyzer/host_pointer.h"
 
 /* Errors that a running kernel causes and that stick to the context (CUresult of cuda.h 13.0). They show up at any
  * later call. */
@@ -25,6 +26,8 @@ static bool sticky(int32_t code)
         return false;
     }
 }
+
+enum { ILLEGAL_ADDRESS = 700, NAMED_MAX = 4 };
 
 static const char *error_name(const struct model *m, const struct cap_error *e)
 {
@@ -91,6 +94,8 @@ static void take_window(const struct model *m, const struct cap_error *e, struct
     f->window_last = count > 1 ? last : 0;
     finding_summary(f, "the device stopped with %s (%d)%s", error_name(m, e), e->code, which);
     finding_evidence(f, "device-error", "%s (%d)", error_name(m, e), e->code);
+    for (size_t n = first, named = 0; count && e->code == ILLEGAL_ADDRESS && n <= last && named < NAMED_MAX; n++)
+        named += host_pointer_arguments(m, model_launch_by_number(m, n), f);
 }
 
 /* The culprit is among the launches before the call that returned the error. */

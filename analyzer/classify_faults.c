@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyzer/finding.h"
+#include "analyzer/host_pointer.h"
 #include "analyzer/name.h"
 #include "analyzer/place.h"
 
@@ -342,6 +343,8 @@ static void take_fault(const struct model *m, struct symbols *symbols, const str
         set_place(m, new, f);
         summarise(m, symbols, f, new);
         add_evidence(m, f, new);
+        if (f->kind == JUDGEMENT_FAULT_OUT_OF_BOUNDS && !f->allocation && on_device(f))
+            host_pointer_explains(m, l, f->address, new);
     }
     finding_next(new, "ops-debug show %s %u", m->capture->shell_path, l->number);
 }

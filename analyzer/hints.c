@@ -62,7 +62,8 @@ static void slab_hint(const struct session *s, void (*take)(void *context, const
 static bool lacks_heads(const struct model *m)
 {
     const char *sentinels = model_option(m, "SENTINELS");
-    for (size_t i = 0; sentinels && strcmp(sentinels, "careful") == 0 && i < m->allocation_count; i++) {
+    bool careful = sentinels && strcmp(sentinels, "careful") == 0 && !m->guard_count; /* guards look before, too */
+    for (size_t i = 0; careful && i < m->allocation_count; i++) {
         const struct cap_alloc *a = m->allocations[i].record;
         if (a->kind == CAP_ALLOC_DEVICE && a->tail_redzone && !a->head_redzone)
             return true;

@@ -114,6 +114,8 @@ struct model {
     size_t look_count;
     const struct cap_reserve **reserves; /* address ranges reserved and given back by the program */
     size_t reserve_count;
+    const struct cap_host_map **host_maps; /* the host's memory when the device stopped */
+    size_t host_map_count;
     size_t guard_count; /* allocations with guard pages */
     const struct cap_error **errors;
     size_t error_count;

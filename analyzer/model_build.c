@@ -37,6 +37,7 @@ static bool make_arrays(struct model *m, const struct census *n)
     m->damages = array(n->of[CAP_DAMAGE], sizeof(void *));
     m->looks = array(n->of[CAP_DAMAGE_LOOK], sizeof(void *));
     m->reserves = array(n->of[CAP_RESERVE], sizeof(void *));
+    m->host_maps = array(n->of[CAP_HOST_MAP], sizeof(void *));
     m->errors = array(n->of[CAP_ERROR], sizeof(void *));
     m->bad_frees = array(n->of[CAP_FREE], sizeof(void *));
     m->notes = array(n->of[CAP_NOTE], sizeof(void *));
@@ -45,7 +46,7 @@ static bool make_arrays(struct model *m, const struct census *n)
     m->names = array(n->of[CAP_NAME], sizeof(void *));
     m->options = array(n->of[CAP_OPTION], sizeof(void *));
     return m->kernels && m->allocations && m->launches && m->changes && m->snapshots && m->damages && m->looks &&
-           m->reserves && m->errors && m->bad_frees && m->notes && m->options && m->operators && m->marks && m->names &&
+           m->reserves && m->host_maps && m->errors && m->bad_frees && m->notes && m->options && m->operators && m->marks && m->names &&
            m->region_records;
 }
 
@@ -278,6 +279,9 @@ static bool add_record(struct model *m, const struct cap_head *record)
     case CAP_RESERVE:
         m->reserves[m->reserve_count++] = (const void *)record;
         return true;
+    case CAP_HOST_MAP:
+        m->host_maps[m->host_map_count++] = (const void *)record;
+        return true;
     case CAP_GUARD:
         m->guard_count++;
         return true;
@@ -434,6 +438,7 @@ void model_free(struct model *m)
     free((void *)m->damages);
     free((void *)m->looks);
     free((void *)m->reserves);
+    free((void *)m->host_maps);
     free((void *)m->errors);
     free((void *)m->bad_frees);
     free((void *)m->notes);

@@ -5,6 +5,7 @@
 #include "shim/capture_write.h"
 #include "shim/driver.h"
 #include "shim/health.h"
+#include "shim/host_maps.h"
 #include "shim/intern.h"
 #include "shim/progress.h"
 #include "shim/ranges.h"
@@ -88,6 +89,8 @@ static void record_error(const struct call *call, CUresult result)
         record->stack = stack;
         capture_commit(record);
     }
+    if (result == CUDA_ERROR_ILLEGAL_ADDRESS)
+        host_maps_record();
     if (sticky(result) && shim_is_recording()) {
         shim_device_lost(result);
         health_settle();

@@ -95,4 +95,5 @@ $(B)/programs/plain: $(B)/programs/obj/plain/plain.o
 -include tests/programs/nvtx/build.mk
 -include tests/programs/detect/build.mk
 -include tests/programs/told/build.mk
+-include tests/programs/host/build.mk
 -include tests/programs/nccl/build.mk

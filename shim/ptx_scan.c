@@ -131,7 +131,8 @@ static bool scan_param(struct cursor *c, struct ptx_entry *entry)
         } else if (is(c, "[")) {
             uint64_t value;
             if (next(c) && number(c, &value))
-                elements = value > PTX_PARAM_BYTES_MAX ? PTX_PARAM_BYTES_MAX + 1 : elements * value;
+                elements = value > PTX_PARAM_BYTES_MAX || elements > PTX_PARAM_BYTES_MAX ? PTX_PARAM_BYTES_MAX + 1
+                                                                                         : elements * value;
         }
     } while (next(c));
     if (!align || align > 4096 || (align & (align - 1)))

@@ -76,6 +76,7 @@ static void test_wrong_parameters_give_no_layout(void **state)
         ".entry k(.param x) {}",
         ".entry k(.param .align 3 .b8 x[99999]) {}",
         ".entry k(.param .b8 x[18446744073709551615]) {}",
+        ".entry k(.param .b8 x[16384][16384][16384][16384][256]) {}", /* 2^64 */
         ".entry k(.param .b64 x[4096], .param .b64 y[4096]) {}",
         ".entry k(.param .u64 a",
         ".entry k(.param .u64 a,",

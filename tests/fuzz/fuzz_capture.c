@@ -35,7 +35,11 @@ static void show(struct session *s)
     report_json(null, s);
     for (size_t i = 0; i < s->model->launch_count && i < 16; i++) {
         size_t count;
-        free(report_arguments(s->model, &s->model->launches[i], &count));
+        char text[256];
+        struct report_argument *arguments = report_arguments(s->model, &s->model->launches[i], &count);
+        for (size_t k = 0; k < count; k++)
+            report_argument_text(s, &arguments[k], model_launch_seq(&s->model->launches[i]), text, sizeof text);
+        free(arguments);
     }
     for (size_t i = 0; i < s->model->operator_count && i < 16; i++) {
         report_operator_text(null, s, &s->model->operators[i]);

@@ -82,4 +82,10 @@ LD_LIBRARY_PATH=$PWD/$B/softgpu LD_PRELOAD=$PWD/$B/libopsdebug.so OPSDEBUG_PRESE
 "$tool" verify --json "$scratch/plain" >"$scratch/verify.json"
 equal "plain preload: the fault is found" out-of-bounds-write "$(jq -r '.findings[0].class' "$scratch/verify.json")"
 equal "capture folder is private" 700 "$(stat -c %a "$scratch/plain")"
+# What wants a GPU steps aside without one.
+if [ ! -e /dev/nvidiactl ]; then
+    scripts/gpu-check run "$B" >"$scratch/gpu"
+    equal "gpu-check: nothing but skipped steps" "0 6 6" "$? $(wc -l <"$scratch/gpu") $(grep -c ' skip *no GPU$' "$scratch/gpu")"
+fi
+check "gpu-check: a folder that is no pack" bash -c 'scripts/gpu-check run tests >"$1" 2>&1; [ $? = 2 ]' - "$scratch/gpu"
 done_testing

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # On a GPU: memory handed to another process is what that process sees, whether the tool is in both, in one, or in none.
 . "$(dirname "$0")/lib.bash"
-"$nvcc" -O2 -o "$scratch/ipc" tests/programs/breakages/ipc.cu || exit 1
-shim=$PWD/$B/libopsdebug.so
+program ipc tests/programs/breakages/ipc.cu
+shim=$OPSDEBUG_BUILD/libopsdebug.so
 
 for preset in watch check deep; do
     for giver in "" "$shim"; do

@@ -4,4 +4,13 @@ if [ ! -e /dev/nvidiactl ]; then
     echo "1..0 # skip no GPU"
     exit 77
 fi
-nvcc=$(scripts/find-toolkit)/bin/nvcc || exit 77
+# program NAME SOURCE: $scratch/NAME, brought along (GPU_PROGRAMS, see scripts/gpu-check) or built.
+program() {
+    if [ -x "${GPU_PROGRAMS:-}/$1" ]; then
+        cp "$GPU_PROGRAMS/$1" "$scratch/$1"
+    else
+        local toolkit
+        toolkit=$(scripts/find-toolkit) || exit 77
+        "$toolkit/bin/nvcc" -O2 -o "$scratch/$1" "$2" || exit 1
+    fi
+}

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # On a GPU: work that overlaps still does under the tool, also between dependent launches and kernels that wait for each other.
 . "$(dirname "$0")/lib.bash"
-"$nvcc" -O2 -o "$scratch/overlap" tests/gpu/overlap.cu || exit 1
-"$nvcc" -O2 -o "$scratch/rendezvous" tests/programs/breakages/rendezvous.cu || exit 1
+program overlap tests/gpu/overlap.cu
+program rendezvous tests/programs/breakages/rendezvous.cu
 
 "$scratch/overlap" >"$scratch/bare"
 check "bare: two streams overlap" awk '$1 == "two" && $2 < 1.5 { good = 1 } END { exit !good }' "$scratch/bare"

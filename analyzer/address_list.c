@@ -75,13 +75,13 @@ static void remove_at(struct address_list *list, struct address_place place)
     struct address_block *b = list->blocks[place.block];
     list->count--;
     if (--b->count) {
-        memmove(b->items + place.index, b->items + place.index + 1, (b->count - place.index) * sizeof *b->items);
+        memmove(b->items + place.index, b->items + place.index + 1, (b->count - place.index) * sizeof(void *));
         return;
     }
     free(b);
     list->block_count--;
     memmove(list->blocks + place.block, list->blocks + place.block + 1,
-            (list->block_count - place.block) * sizeof *list->blocks);
+            (list->block_count - place.block) * sizeof(void *));
 }
 
 void address_list_clear(struct address_list *list, uint64_t address, uint64_t bytes)
@@ -106,7 +106,7 @@ static struct address_block *add_block(struct address_list *list, size_t at)
 {
     if (list->block_count == list->block_capacity) {
         size_t capacity = list->block_capacity ? list->block_capacity * 2 : 16;
-        struct address_block **more = realloc(list->blocks, capacity * sizeof *more);
+        struct address_block **more = realloc(list->blocks, capacity * sizeof(void *));
         if (!more)
             return NULL;
         list->blocks = more;
@@ -116,7 +116,7 @@ static struct address_block *add_block(struct address_list *list, size_t at)
     if (!b)
         return NULL;
     b->count = 0;
-    memmove(list->blocks + at + 1, list->blocks + at, (list->block_count - at) * sizeof *list->blocks);
+    memmove(list->blocks + at + 1, list->blocks + at, (list->block_count - at) * sizeof(void *));
     list->blocks[at] = b;
     list->block_count++;
     return b;
@@ -132,7 +132,7 @@ static bool split(struct address_list *list, struct address_place *place)
     size_t keep = place->index == BLOCK_ITEMS ? BLOCK_ITEMS - 1 : BLOCK_ITEMS / 2;
     other->count = BLOCK_ITEMS - keep;
     b->count = keep;
-    memcpy(other->items, b->items + keep, other->count * sizeof *b->items);
+    memcpy(other->items, b->items + keep, other->count * sizeof(void *));
     if (place->index > keep)
         *place = (struct address_place){place->block + 1, place->index - keep};
     return true;
@@ -149,7 +149,7 @@ bool address_list_insert(struct address_list *list, struct model_allocation *a)
     if (list->blocks[place.block]->count == BLOCK_ITEMS && !split(list, &place))
         return false;
     struct address_block *b = list->blocks[place.block];
-    memmove(b->items + place.index + 1, b->items + place.index, (b->count - place.index) * sizeof *b->items);
+    memmove(b->items + place.index + 1, b->items + place.index, (b->count - place.index) * sizeof(void *));
     b->items[place.index] = a;
     b->count++;
     list->count++;

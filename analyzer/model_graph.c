@@ -15,7 +15,7 @@ struct model_graph *model_graph_by_id(const struct model *m, uint32_t id)
 static struct model_graph *add_graph(struct model *m, uint32_t id)
 {
     struct model_graph *g = calloc(1, sizeof *g);
-    struct model_graph **more = realloc(m->graphs, (m->graph_count + 1) * sizeof *more);
+    struct model_graph **more = realloc(m->graphs, (m->graph_count + 1) * sizeof(void *));
     if (more)
         m->graphs = more;
     struct model_kernel *k = &m->kernels[m->kernel_count]; /* model_build.c made room for one per graph */

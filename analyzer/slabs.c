@@ -57,7 +57,7 @@ struct slabs slabs_of(const struct session *s)
     const struct model *m = s->model;
     struct slabs out = {0};
     struct model_live live;
-    struct places **all = calloc(m->allocation_count + 1, sizeof *all);
+    struct places **all = calloc(m->allocation_count + 1, sizeof(void *));
     model_live_start(&live, m);
     for (size_t i = 0; all && i < m->launch_count; i++) {
         if (model_launch_graph(&m->launches[i]))

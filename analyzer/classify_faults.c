@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/fault_pointer.h"
 #include "analyzer/finding.h"
 #include "analyzer/host_pointer.h"
 #include "analyzer/name.h"
@@ -284,12 +285,14 @@ static void set_place(const struct model *m, struct finding *out, const struct j
     out->offset = a && crosses_end(a, f) ? (int64_t)a->bytes : f->offset; /* the first byte that is not its own */
 }
 
-static double fault_confidence(const struct judgement_fault *f)
+static double fault_confidence(const struct judgement *j, const struct judgement_fault *f)
 {
     switch (f->kind) {
     case JUDGEMENT_FAULT_UNINITIALISED:
         return 0.9; /* a write that was never recorded would explain it, too */
     case JUDGEMENT_FAULT_OUT_OF_BOUNDS:
+        if (fault_pointer_astray(j, f))
+            return 0.6;
         return f->allocation || !on_device(f) ? 0.95 : 0.8;
     default:
         return 0.95;
@@ -328,7 +331,7 @@ static void take_fault(const struct model *m, struct symbols *symbols, const str
         f->finding = finding;
         return;
     }
-    size_t index = findings_add(out, class, fault_confidence(f));
+    size_t index = findings_add(out, class, fault_confidence(j, f));
     if (index == SIZE_MAX)
         return;
     struct finding *new = &out->items[index];
@@ -345,6 +348,13 @@ static void take_fault(const struct model *m, struct symbols *symbols, const str
         add_evidence(m, f, new);
         if (f->kind == JUDGEMENT_FAULT_OUT_OF_BOUNDS && !f->allocation && on_device(f))
             host_pointer_explains(m, l, f->address, new);
+        fault_pointer_null(l, f, new);
+        if (fault_pointer_astray(j, f))
+            finding_evidence(
+                new, "pointer",
+                "nothing of the launch touches allocation %u itself: a pointer that begins elsewhere on purpose "
+                "(x - first) would look the same",
+                f->allocation);
     }
     finding_next(new, "ops-debug show %s %u", m->capture->shell_path, l->number);
 }

@@ -1,4 +1,5 @@
-/* cases.h - a program of many small cases: `PROGRAM [CASE...]` runs those, or all, and prints a line for each. */
+/* cases.h - a program of many small cases: `PROGRAM [CASE...]` runs those, or all, and prints a
+ * line for each. */
 #ifndef CASES_H
 #define CASES_H
 #include <cstdio>
@@ -6,19 +7,20 @@
 #include <cstring>
 #include <cuda_runtime.h>
 
-#define CHECK(call)                                                                                                    \
-    do {                                                                                                               \
-        cudaError_t error_ = (call);                                                                                   \
-        if (error_ != cudaSuccess) {                                                                                   \
-            printf("%s:%d: %s\n", strrchr("/" __FILE__, '/') + 1, __LINE__, cudaGetErrorString(error_));               \
-            exit(2);                                                                                                   \
-        }                                                                                                              \
+#define CHECK(call)                                                                                \
+    do {                                                                                           \
+        cudaError_t error_ = (call);                                                               \
+        if (error_ != cudaSuccess) {                                                               \
+            printf("%s:%d: %s\n", strrchr("/" __FILE__, '/') + 1, __LINE__,                        \
+                   cudaGetErrorString(error_));                                                    \
+            exit(2);                                                                               \
+        }                                                                                          \
     } while (0)
 
-#define DONE()                                                                                                         \
-    do {                                                                                                               \
-        CHECK(cudaGetLastError());                                                                                     \
-        CHECK(cudaDeviceSynchronize());                                                                                \
+#define DONE()                                                                                     \
+    do {                                                                                           \
+        CHECK(cudaGetLastError());                                                                 \
+        CHECK(cudaDeviceSynchronize());                                                            \
     } while (0)
 
 struct test_case {

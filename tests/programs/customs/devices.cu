@@ -1,5 +1,6 @@
-/* devices.cu - work on two devices in turn: copies between them in the default stream, which waits for both; with events; stores to
- * the other one's memory; one host thread each. With one device it uses that twice. */
+/* devices.cu - work on two devices in turn: copies between them in the default stream, which waits
+ * for both; with events; stores to the other one's memory; one host thread each. With one device it
+ * uses that twice. */
 #include <thread>
 
 #include "cases.h"
@@ -42,7 +43,8 @@ static long sum_of(int i)
     return sum;
 }
 
-static long peer_copy(void) /* in no stream: behind all work of both devices, and before what comes */
+static long
+peer_copy(void) /* in no stream: behind all work of both devices, and before what comes */
 {
     use(1);
     fill<<<1, COUNT>>>(memory[1], 3);
@@ -89,7 +91,8 @@ static long stores_to_peer(void)
     use(0);
     if (!possible) {
         CHECK(cudaDeviceCanAccessPeer(&possible, devices[0], devices[1]));
-        if (possible && cudaDeviceEnablePeerAccess(devices[1], 0) == cudaErrorPeerAccessAlreadyEnabled)
+        if (possible &&
+            cudaDeviceEnablePeerAccess(devices[1], 0) == cudaErrorPeerAccessAlreadyEnabled)
             cudaGetLastError();
     }
     fill<<<1, COUNT, 0, streams[0]>>>(memory[possible ? 1 : 0], 2);
@@ -125,10 +128,8 @@ static long threads(void) /* a thread for each device, round after round */
 int main(int argc, char **argv)
 {
     static const test_case cases[] = {
-        {"peer_copy", peer_copy, 6 * COUNT},
-        {"default_copy", default_copy, 5 * COUNT},
-        {"with_events", with_events, 14 * COUNT},
-        {"stores_to_peer", stores_to_peer, 4 * COUNT},
+        {"peer_copy", peer_copy, 6 * COUNT},      {"default_copy", default_copy, 5 * COUNT},
+        {"with_events", with_events, 14 * COUNT}, {"stores_to_peer", stores_to_peer, 4 * COUNT},
         {"threads", threads, 8 * COUNT},
     };
     int count;

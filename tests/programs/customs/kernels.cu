@@ -1,5 +1,6 @@
-/* kernels.cu - sound kernels of odd build: threads that leave before a barrier, warps in parts, barriers for some warps, waiting for
- * other blocks, races that do no harm, memory of the device's own; and numbers that look like mistakes and are meant. */
+/* kernels.cu - sound kernels of odd build: threads that leave before a barrier, warps in parts,
+ * barriers for some warps, waiting for other blocks, races that do no harm, memory of the device's
+ * own; and numbers that look like mistakes and are meant. */
 #include <cfloat>
 #include <cmath>
 #include <cooperative_groups.h>
@@ -100,7 +101,9 @@ __global__ void warp_parts(const int *in, int *out)
     out[threadIdx.x] = value + __popc(same);
 }
 
-__global__ void warp_slots(const int *in, int *out) /* a warp's own part of shared memory, no barrier of the block */
+__global__ void
+warp_slots(const int *in,
+           int *out) /* a warp's own part of shared memory, no barrier of the block */
 {
     __shared__ int slots[4][32];
     int warp = threadIdx.x / 32, lane = threadIdx.x & 31;
@@ -209,7 +212,8 @@ static long shared(void)
 
 __device__ int ticket, ready[8], sums[8], lock_word, last_count;
 
-__global__ void chained(const int *in, int *out) /* sums from block to block, in the order in which they came */
+__global__ void chained(const int *in,
+                        int *out) /* sums from block to block, in the order in which they came */
 {
     __shared__ int mine, before;
     if (threadIdx.x == 0)
@@ -334,19 +338,33 @@ __global__ void speak(int from)
 }
 
 struct shape {
-    __device__ virtual int area(void) const { return 0; }
+    __device__ virtual int area(void) const
+    {
+        return 0;
+    }
 };
 struct square : shape {
     int side;
-    __device__ square(int side) : side(side) {}
-    __device__ int area(void) const override { return side * side; }
+    __device__ square(int side) : side(side)
+    {
+    }
+    __device__ int area(void) const override
+    {
+        return side * side;
+    }
 };
 __device__ int deep(int n)
 {
     return n < 2 ? n : deep(n - 1) + deep(n - 2);
 }
-__device__ int twice(int n) { return 2 * n; }
-__device__ int thrice(int n) { return 3 * n; }
+__device__ int twice(int n)
+{
+    return 2 * n;
+}
+__device__ int thrice(int n)
+{
+    return 3 * n;
+}
 __device__ int (*const choices[2])(int) = {twice, thrice};
 
 __global__ void calls(const int *in, int *out)
@@ -417,33 +435,40 @@ __global__ void smallest(const float *x, float *best) /* starts from the largest
         best[threadIdx.x] = fminf(best[threadIdx.x], x[(threadIdx.x + i) % 64]);
 }
 
-__global__ void hit_box(const float *direction, float *hits) /* 0 x Inf is taken away by fminf and fmaxf */
+__global__ void hit_box(const float *direction,
+                        float *hits) /* 0 x Inf is taken away by fminf and fmaxf */
 {
-    float d = direction[threadIdx.x] > 0 ? direction[threadIdx.x] : 0.0f, near = -INFINITY, far = INFINITY;
+    float d = direction[threadIdx.x] > 0 ? direction[threadIdx.x] : 0.0f, near = -INFINITY,
+          far = INFINITY;
     for (int axis = 0; axis < 3; axis++) {
-        float step = 1.0f / (axis == threadIdx.x % 3 ? d : 1.0f), a = (0.0f - 0.0f) * step, b = 1.0f * step;
+        float step = 1.0f / (axis == threadIdx.x % 3 ? d : 1.0f), a = (0.0f - 0.0f) * step,
+              b = 1.0f * step;
         near = fmaxf(near, fminf(a, b));
         far = fminf(far, fmaxf(a, b));
     }
     hits[threadIdx.x] = near <= far ? near : -1.0f;
 }
 
-__global__ void to_nearest(const float *x, float *y) /* rounded by a large number that comes and goes */
+__global__ void to_nearest(const float *x,
+                           float *y) /* rounded by a large number that comes and goes */
 {
     float sum = x[threadIdx.x] + 12582912.0f;
     y[threadIdx.x] = sum - 12582912.0f;
 }
 
-__global__ void split(const float *x, float *high, float *low) /* the upper and the lower half of the digits */
+__global__ void split(const float *x, float *high,
+                      float *low) /* the upper and the lower half of the digits */
 {
     float c = x[threadIdx.x] * 4097.0f, big = c - x[threadIdx.x];
     high[threadIdx.x] = c - big;
     low[threadIdx.x] = x[threadIdx.x] - high[threadIdx.x];
 }
 
-__global__ void residuals(const float *x, float *out) /* what rounding lost, kept for the next time */
+__global__ void residuals(const float *x,
+                          float *out) /* what rounding lost, kept for the next time */
 {
-    float value = x[threadIdx.x], other = x[63 - threadIdx.x], sum = value + 1000 * other, part = sum - value;
+    float value = x[threadIdx.x], other = x[63 - threadIdx.x], sum = value + 1000 * other,
+          part = sum - value;
     out[threadIdx.x] = value - __bfloat162float(__float2bfloat16(value));
     out[64 + threadIdx.x] = value - __half2float(__float2half(value));
     out[128 + threadIdx.x] = (value - (sum - part)) + (1000 * other - part);
@@ -465,7 +490,8 @@ __global__ void noise(float *x, unsigned seed) /* numbers from bits */
     h *= 2246822519u;
     h ^= h >> 13;
     float r = x[threadIdx.x] + __int_as_float(0x3f800000 | h >> 9) - 1.0f;
-    x[threadIdx.x] = __uint_as_float(__float_as_uint(r) + (h & 0xffff) & 0xffff0000); /* rounded to bf16 by chance */
+    x[threadIdx.x] = __uint_as_float(__float_as_uint(r) + (h & 0xffff) &
+                                     0xffff0000); /* rounded to bf16 by chance */
 }
 
 __global__ void compensated(const float *x, float *sums)
@@ -520,14 +546,10 @@ static long numbers(void)
 int main(int argc, char **argv)
 {
     static const test_case cases[] = {
-        {"early", early, 19900},
-        {"named", named, 8128},
-        {"warps", warps, 7105},
-        {"together", together, 36928},
-        {"shared", shared, 32640 + 8128},
-        {"blocks", blocks, 2796194},
-        {"harmless", harmless, -1},
-        {"own", own, 481},
+        {"early", early, 19900},          {"named", named, 8128},
+        {"warps", warps, 7105},           {"together", together, 36928},
+        {"shared", shared, 32640 + 8128}, {"blocks", blocks, 2796194},
+        {"harmless", harmless, -1},       {"own", own, 481},
         {"numbers", numbers, -106},
     };
     static int host[COUNT];

@@ -105,7 +105,8 @@ static long fork_first(void) /* a child before the first call, a child for each 
     return sum;
 }
 
-static long detached(void) /* a thread that is still there when main ends, with its memory freed by main */
+static long
+detached(void) /* a thread that is still there when main ends, with its memory freed by main */
 {
     int *p = NULL;
     volatile bool done = false;
@@ -172,8 +173,9 @@ static long nothing_left(void) /* memory of every kind, given back in every way 
 int main(int argc, char **argv)
 {
     static const test_case cases[] = {
-        {"destructor", destructor, 128}, {"at_exit", at_exit, 256},   {"fork_first", fork_first, 640},
-        {"detached", detached, 512},     {"nothing_left", nothing_left, 1}, {"reset", reset, 704},
+        {"destructor", destructor, 128},   {"at_exit", at_exit, 256},
+        {"fork_first", fork_first, 640},   {"detached", detached, 512},
+        {"nothing_left", nothing_left, 1}, {"reset", reset, 704},
     };
     if (argc != 2)
         return 2;

@@ -1,5 +1,6 @@
-/* memory.cu - what sound programs do with memory and pointers: allocators of their own, headers in band, arrays that are
- * indexed from one, pointers with a tag or in two halves, rows that end early, structures with holes, probing for memory. */
+/* memory.cu - what sound programs do with memory and pointers: allocators of their own, headers in
+ * band, arrays that are indexed from one, pointers with a tag or in two halves, rows that end
+ * early, structures with holes, probing for memory. */
 #include <cstdint>
 
 #include "cases.h"
@@ -90,7 +91,8 @@ static long headers(void)
     for (int i = 0; i < BLOCKS; i++)
         fill_block<<<1, 32>>>((int *)(arena + i * STRIDE + sizeof(header)));
     for (int i = 0; i < BLOCKS; i++) {
-        CHECK(cudaMemcpy(out, arena + i * STRIDE + sizeof(header), (4 + i) * sizeof(int), cudaMemcpyDeviceToHost));
+        CHECK(cudaMemcpy(out, arena + i * STRIDE + sizeof(header), (4 + i) * sizeof(int),
+                         cudaMemcpyDeviceToHost));
         for (int k = 0; k < 4 + i; k++)
             sum += out[k];
     }
@@ -216,7 +218,8 @@ __global__ void fill_rows(char *image, size_t pitch, int width)
         image[blockIdx.x * pitch + x] = x < 100;
 }
 
-static long padding_written(void) /* what cudaMallocPitch put behind a row is the program's as well */
+static long
+padding_written(void) /* what cudaMallocPitch put behind a row is the program's as well */
 {
     size_t pitch;
     char *image, host[8][100];
@@ -263,7 +266,8 @@ static long box(void) /* cudaMemcpy3D of a part into a part */
 
 /* ---- holes ---- */
 
-struct __align__(16) point { /* four bytes at its end are nobody's */
+struct __align__(16) point
+{ /* four bytes at its end are nobody's */
     float x, y, z;
 };
 struct record { /* seven bytes behind `kind` are nobody's */
@@ -380,7 +384,8 @@ static long probing(void) /* asks for what it may not get, and goes on */
             refused++;
         else
             CHECK(cudaFree(p));
-    refused += cudaPointerGetAttributes(&attributes, host) != cudaSuccess || attributes.type != cudaMemoryTypeUnregistered;
+    refused += cudaPointerGetAttributes(&attributes, host) != cudaSuccess ||
+               attributes.type != cudaMemoryTypeUnregistered;
     CHECK(cudaHostRegister(host, 1 << 16, 0));
     refused += cudaHostRegister(host, 1 << 16, 0) == cudaErrorHostMemoryAlreadyRegistered;
     CHECK(cudaHostUnregister(host));
@@ -400,7 +405,8 @@ static long probing(void) /* asks for what it may not get, and goes on */
     return refused;
 }
 
-static long balance(void) /* what is freed is there again, but for the steps in which a device takes memory */
+static long
+balance(void) /* what is freed is there again, but for the steps in which a device takes memory */
 {
     size_t before, between, after, total;
     void *p;
@@ -512,7 +518,8 @@ static long border(void) /* fetches outside give the border's value */
     cudaTextureObject_t texture;
     int *out = device<int>(16);
     CHECK(cudaMallocArray(&array, &format, 8, 1));
-    CHECK(cudaMemcpy2DToArray(array, 0, 0, host, sizeof host, sizeof host, 1, cudaMemcpyHostToDevice));
+    CHECK(cudaMemcpy2DToArray(array, 0, 0, host, sizeof host, sizeof host, 1,
+                              cudaMemcpyHostToDevice));
     resource.resType = cudaResourceTypeArray;
     resource.res.array.array = array;
     description.addressMode[0] = description.addressMode[1] = cudaAddressModeBorder;

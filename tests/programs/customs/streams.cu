@@ -1,4 +1,5 @@
-/* streams.cu - sound ways to hand work from stream to stream, device to host and thread to thread. */
+/* streams.cu - sound ways to hand work from stream to stream, device to host and thread to thread.
+ */
 #include <condition_variable>
 #include <cuda.h>
 #include <mutex>
@@ -56,7 +57,8 @@ static long ring(void) /* a slot is filled again when it has been read */
     clear();
     for (int turn = 0; turn < TURNS; turn++) {
         int i = turn % SLOTS;
-        CHECK(cudaStreamWaitEvent(first, read[i], 0)); /* in the first turns nobody has recorded it */
+        CHECK(
+            cudaStreamWaitEvent(first, read[i], 0)); /* in the first turns nobody has recorded it */
         fill<<<1, COUNT, 0, first>>>(slot[i], turn);
         CHECK(cudaEventRecord(filled[i], first));
         CHECK(cudaStreamWaitEvent(second, filled[i], 0));
@@ -118,7 +120,8 @@ static long default_event(void) /* an event of the default stream stands for all
     return sum_of(b);
 }
 
-static long default_waits(void) /* what the default stream waited for, blocking streams have behind them */
+static long
+default_waits(void) /* what the default stream waited for, blocking streams have behind them */
 {
     clear();
     fill<<<1, COUNT, 0, first>>>(a, 6);
@@ -154,7 +157,8 @@ static long wait_value(void) /* two streams that take turns by words */
     CHECK(cudaDeviceSynchronize());
     for (unsigned turn = 1; turn <= 4; turn++) {
         fill<<<1, COUNT, 0, first>>>(a, turn);
-        if (cuStreamWriteValue32(first, words, turn, 0) || cuStreamWaitValue32(second, words, turn, CU_STREAM_WAIT_VALUE_GEQ))
+        if (cuStreamWriteValue32(first, words, turn, 0) ||
+            cuStreamWaitValue32(second, words, turn, CU_STREAM_WAIT_VALUE_GEQ))
             return -1;
         add<<<1, COUNT, 0, second>>>(a, b);
         if (cuStreamWriteValue32(second, words + 4, turn, 0) ||
@@ -208,7 +212,8 @@ __global__ void fill_every(int *out, int from, int step, int value)
         out[i] = value;
 }
 
-static long graph_branches(void) /* branches in one buffer, each in its own elements; then other parameters */
+static long
+graph_branches(void) /* branches in one buffer, each in its own elements; then other parameters */
 {
     cudaGraph_t graph;
     cudaGraphExec_t exec;
@@ -266,11 +271,13 @@ static long pool_streams(void)
     CHECK(cudaMallocAsync(&q, BYTES, first));
     fill<<<1, COUNT, 0, first>>>(q, 4);
     CHECK(cudaFreeAsync(q, first));
-    CHECK(cudaMallocAsync(&r, BYTES, second)); /* the driver may give it q's place and orders that itself */
+    CHECK(cudaMallocAsync(&r, BYTES,
+                          second)); /* the driver may give it q's place and orders that itself */
     fill<<<1, COUNT, 0, second>>>(r, 5);
     add<<<1, COUNT, 0, second>>>(r, b);
     CHECK(cudaFreeAsync(r, second));
-    CHECK(cudaMallocAsync(&p, BYTES, 0)); /* in the default stream, used in a blocking one, and freed by the host */
+    CHECK(cudaMallocAsync(
+        &p, BYTES, 0)); /* in the default stream, used in a blocking one, and freed by the host */
     fill<<<1, COUNT, 0, blocking>>>(p, 6);
     CHECK(cudaDeviceSynchronize());
     CHECK(cudaFree(p));
@@ -298,7 +305,8 @@ static long host_frees(void) /* a function in the stream frees what the copy bef
     return sum_of(b);
 }
 
-static long destroyed_early(void) /* a stream, an event and an executable graph that go while their work goes on */
+static long destroyed_early(
+    void) /* a stream, an event and an executable graph that go while their work goes on */
 {
     cudaStream_t stream;
     cudaEvent_t done;
@@ -342,7 +350,8 @@ static void wait_until(int n)
     changed.wait(held, [n] { return stage >= n; });
 }
 
-static long thread_streams(void) /* the default stream of each thread, an event from one to the other */
+static long
+thread_streams(void) /* the default stream of each thread, an event from one to the other */
 {
     clear();
     stage = 0;
@@ -383,7 +392,8 @@ static long thread_memory(void) /* allocated by one thread, filled by another, f
             for (int turn = 0; turn < TURNS; turn++) {
                 CHECK(cudaMalloc(&p, 64 * sizeof(int) + 512 * (turn % 3)));
                 fill<<<1, 64, 0, cudaStreamPerThread>>>(p, t + turn);
-                CHECK(cudaMemcpyAsync(values, p, sizeof values, cudaMemcpyDeviceToHost, cudaStreamPerThread));
+                CHECK(cudaMemcpyAsync(values, p, sizeof values, cudaMemcpyDeviceToHost,
+                                      cudaStreamPerThread));
                 CHECK(cudaStreamSynchronize(cudaStreamPerThread));
                 sums[t] += values[63];
                 {

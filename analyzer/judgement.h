@@ -171,6 +171,7 @@ struct judgement_touch {
     bool write;                 /* else read, before it was written */
     struct judgement_run *runs; /* owned; ascending */
     size_t count;
+    uint64_t values; /* of a write: hash of what the launch left there, below 2^53; 0: not known */
 };
 
 struct judgement {

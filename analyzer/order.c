@@ -148,6 +148,13 @@ static bool harmless(const struct order_use *a, const struct order_use *b)
     return false;
 }
 
+/* Both leave the same values in the same bytes: in either order the same is there. */
+static bool same_values(const struct order_use *a, const struct order_use *b)
+{
+    return a->write && b->write && a->values && a->values == b->values && a->run_count == b->run_count &&
+           memcmp(a->runs, b->runs, a->run_count * sizeof *a->runs) == 0;
+}
+
 static enum order_missing why(const struct order_stream *s, const struct order_use *earlier, uint32_t *event)
 {
     *event = s->waited_event;
@@ -174,7 +181,7 @@ static void compare(struct walk *w, const struct model_allocation *a, const stru
     const struct judgement_run *x = runs_of(earlier, &count), *y = runs_of(later, &other);
     struct order_pair pair = {.earlier = earlier, .later = later, .allocation = a};
     if (order_time(&w->stream->clock, earlier->slot) >= earlier->time || harmless(earlier, later) ||
-        !order_overlap(x, count, y, other, &pair.offset, &pair.bytes))
+        same_values(earlier, later) || !order_overlap(x, count, y, other, &pair.offset, &pair.bytes))
         return;
     pair.missing = why(w->stream, earlier, &pair.event);
     w->found(w->context, &pair);
@@ -271,6 +278,7 @@ static void take_launch(struct walk *w, const struct model_launch *l)
                                     .write = t->write,
                                     .atomics = j->atomics,
                                     .runs = t->runs,
+                                    .values = t->values,
                                     .run_count = t->count});
     }
     if (tells)

@@ -22,8 +22,9 @@ struct order_use {
     struct judgement_run run;         /* of other work */
     const struct judgement_run *runs; /* of a launch: borrowed; else NULL */
     size_t run_count;
-    uint32_t slot; /* of its stream in the clocks */
-    uint64_t time; /* of its stream, when it was issued */
+    uint64_t values; /* as in struct judgement_touch */
+    uint32_t slot;   /* of its stream in the clocks */
+    uint64_t time;   /* of its stream, when it was issued */
 };
 
 enum order_missing {

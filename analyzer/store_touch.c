@@ -19,6 +19,8 @@ void store_touch_write(cJSON *to, const struct judgement *j)
         cJSON *touch = cJSON_CreateObject(), *runs;
         cJSON_AddNumberToObject(touch, "allocation", t->allocation);
         cJSON_AddBoolToObject(touch, "write", t->write);
+        if (t->values)
+            cJSON_AddNumberToObject(touch, "values", (double)t->values);
         runs = cJSON_AddArrayToObject(touch, "runs");
         for (size_t k = 0; k < t->count; k++) {
             const uint64_t numbers[4] = {t->runs[k].offset, t->runs[k].bytes, t->runs[k].stride, t->runs[k].count};
@@ -58,6 +60,9 @@ static bool read_touch(const cJSON *from, struct judgement_touch *t)
         return false;
     t->allocation = (uint32_t)allocation->valuedouble;
     t->write = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(from, "write"));
+    const cJSON *values = cJSON_GetObjectItemCaseSensitive(from, "values");
+    if (values && !read_number(&values, &t->values))
+        return false;
     t->runs = calloc(numbers / 4 + 1, sizeof *t->runs);
     for (; t->runs && t->count < numbers / 4; t->count++) {
         struct judgement_run *r = &t->runs[t->count];

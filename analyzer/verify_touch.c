@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/hash.h"
+
 /* Patterns of one allocation that are kept. The rest is left out: it takes no part in findings. */
 enum { MOST_RUNS = 64 };
 
@@ -45,15 +47,30 @@ static bool add_interval(struct judgement_run *runs, size_t *count, uint64_t off
     return true;
 }
 
-static void take_bits(const uint8_t *bits, uint64_t bytes, const struct model_allocation *a, bool write,
+/* Of all that the runs cover, which begin at `start` of the contents. */
+static uint64_t hash_values(const struct judgement_touch *t, const uint8_t *contents, uint64_t start)
+{
+    uint64_t hash = 0;
+    for (size_t i = 0; i < t->count; i++)
+        for (uint64_t k = 0; k < t->runs[i].count; k++) {
+            uint64_t offset = t->runs[i].offset + k * t->runs[i].stride - start;
+            hash = hash * UINT64_C(0x9e3779b97f4a7c15) + hash_bytes64(contents + offset, (size_t)t->runs[i].bytes);
+        }
+    return hash >> 11;
+}
+
+/* `contents`: of what is written, else NULL. */
+static void take_bits(const uint8_t *bits, uint64_t bytes, const struct model_allocation *a, const uint8_t *contents,
                       struct judgement *j)
 {
     const struct model_allocation *whole = a->parent ? a->parent : a; /* regions are known to launches only */
     struct judgement_run runs[MOST_RUNS];
     size_t count = 0;
+    bool complete = true;
     for (uint64_t at = 0; bits && (at = next_bit(bits, bytes, at, true)) < bytes;) {
         uint64_t end = next_bit(bits, bytes, at, false);
-        if (!add_interval(runs, &count, a->address - whole->address + at, end - at))
+        complete = add_interval(runs, &count, a->address - whole->address + at, end - at);
+        if (!complete)
             break;
         at = end;
     }
@@ -62,12 +79,14 @@ static void take_bits(const uint8_t *bits, uint64_t bytes, const struct model_al
         return;
     j->touches = more;
     struct judgement_touch *t = &more[j->touch_count];
-    *t = (struct judgement_touch){.allocation = whole->id, .write = write};
+    *t = (struct judgement_touch){.allocation = whole->id, .write = contents != NULL};
     t->runs = malloc(count * sizeof *t->runs);
     if (!t->runs)
         return;
     memcpy(t->runs, runs, count * sizeof *runs);
     t->count = count;
+    if (contents && complete)
+        t->values = hash_values(t, contents, a->address - whole->address);
     j->touch_count++;
 }
 
@@ -77,8 +96,8 @@ void verify_take_touches(const struct verify_memory *memory, struct judgement *j
         const struct reference_region *r = &memory->regions[i];
         if (memory->info[i].freed)
             continue;
-        take_bits(r->written, r->bytes, memory->info[i].allocation, true, j);
-        take_bits(r->read, r->bytes, memory->info[i].allocation, false, j);
+        take_bits(r->written, r->bytes, memory->info[i].allocation, r->host, j);
+        take_bits(r->read, r->bytes, memory->info[i].allocation, NULL, j);
     }
 }
 

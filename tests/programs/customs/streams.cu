@@ -99,6 +99,27 @@ static long through_third(void) /* a stream that does nothing but wait */
     return sum_of(b);
 }
 
+__global__ void report_found(const int *in, int limit, int *flag)
+{
+    if (in[threadIdx.x] >= limit)
+        *flag = 1;
+}
+
+static long same_flag(void) /* whoever finds something says so, and all say the same */
+{
+    int *flag = pinned, *found;
+    clear();
+    CHECK(cudaMalloc(&found, sizeof *found));
+    CHECK(cudaMemset(found, 0, sizeof *found));
+    CHECK(cudaDeviceSynchronize());
+    report_found<<<1, COUNT, 0, first>>>(a, 0, found);
+    report_found<<<1, COUNT, 0, second>>>(b, 0, found);
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaMemcpy(flag, found, sizeof *found, cudaMemcpyDeviceToHost));
+    CHECK(cudaFree(found));
+    return *flag;
+}
+
 /* ---- the default stream between two others ---- */
 
 static long default_between(void)
@@ -420,6 +441,7 @@ int main(int argc, char **argv)
         {"ring", ring, 28 * COUNT},
         {"event_twice", event_twice, 2 * COUNT},
         {"through_third", through_third, 3 * COUNT},
+        {"same_flag", same_flag, 1},
         {"default_between", default_between, 4 * COUNT},
         {"default_event", default_event, 5 * COUNT},
         {"default_waits", default_waits, 6 * COUNT},

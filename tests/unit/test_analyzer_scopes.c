@@ -197,6 +197,65 @@ static void test_operator_meaning_of_a_product(void **state)
     close_all(&f.m, &s);
 }
 
+/* The finding says which library call the launch was in; a launch beside the call does not. */
+static void race_in(uint16_t scope, bool inside)
+{
+    struct fixture f;
+    struct session s;
+    struct findings found = {0};
+    start(&f);
+    struct cap_hook hook = {.head.type = CAP_HOOK, .index = 1, .name = capture_make_string(&f.m, "cuLaunchHostFunc")};
+    capture_make_record(&f.m, &hook, sizeof hook, NULL, 0);
+    for (uint32_t id = 7; id <= 8; id++) {
+        struct cap_stream stream = {
+            .head.type = CAP_STREAM, .id = id, .context = 1, .kind = CAP_STREAM_CREATED, .flags = 1};
+        capture_make_record(&f.m, &stream, sizeof stream, NULL, 0);
+    }
+    uint32_t buffer = capture_make_alloc(&f.m, 0x30000, 4096);
+    add_function(&f, 1, CAP_LIBRARY_CUBLAS, "cublasDgemmStridedBatched", product, PRODUCT_PARAMETERS);
+    add_call(&f, 1, 0, product, PRODUCT_PARAMETERS);
+    struct cap_launch inner = {.head.type = CAP_LAUNCH,
+                               .kernel = f.kernel,
+                               .config = f.config,
+                               .stream = 7,
+                               .outcome = CAP_LAUNCH_OK,
+                               .flags = CAP_LAUNCH_ARGS_UNKNOWN};
+    capture_make_record(&f.m, &inner, sizeof inner, NULL, 0);
+    ((struct cap_head *)(void *)(f.m.records + f.m.bytes - sizeof inner))->scope = scope;
+    struct cap_set set = {.head.type = CAP_SET,
+                          .target = 0x30000,
+                          .width = 64,
+                          .height = 1,
+                          .value_bytes = 1,
+                          .stream = 8,
+                          .asynchronous = 1};
+    capture_make_record(&f.m, &set, sizeof set, NULL, 0);
+    open_session(&f.m, &s, 0);
+    struct judgement_run run = {.bytes = 64, .count = 1};
+    struct judgement_touch touch = {.allocation = buffer, .write = true, .runs = &run, .count = 1};
+    struct judgement j = {.launch = 1,
+                          .verdict = JUDGEMENT_CHECKED,
+                          .bytes_known = true,
+                          .kernel_known = true,
+                          .touches = &touch,
+                          .touch_count = 1};
+    struct judgements js = {&j, 1};
+    classify_order(s.model, &js, s.symbols, &found);
+    assert_int_equal(found.count, 1);
+    assert_int_equal(found.items[0].class, FINDING_STREAM_RACE);
+    assert_int_equal(strncmp(found.items[0].evidence[0].text, "launch 1, work", 14), 0);
+    assert_int_equal(strstr(found.items[0].evidence[0].text, "inside cublasDgemmStridedBatched N,T 6x5x4") != NULL,
+                     inside);
+    findings_free(&found);
+    close_all(&f.m, &s);
+}
+
+static void test_operator_in_a_stream_race(void **state)
+{
+    race_in(1001, true);
+    race_in(0xffff, false);
+}
+
 static void test_operator_unknown_function(void **state)
 {
     static const struct parameter parameters[] = {{"handle", CAP_PARAMETER_HANDLE, 0, 1},
@@ -342,15 +401,11 @@ static void test_slabs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_scopes_paths_of_a_thread),
-        cmocka_unit_test(test_scopes_impossible_paths),
-        cmocka_unit_test(test_operator_meaning_of_a_product),
-        cmocka_unit_test(test_operator_unknown_function),
-        cmocka_unit_test(test_operator_without_names),
-        cmocka_unit_test(test_operator_launches_inside),
-        cmocka_unit_test(test_operator_impossible),
-        cmocka_unit_test(test_operator_collective),
-        cmocka_unit_test(test_slabs),
+        cmocka_unit_test(test_scopes_paths_of_a_thread),      cmocka_unit_test(test_scopes_impossible_paths),
+        cmocka_unit_test(test_operator_meaning_of_a_product), cmocka_unit_test(test_operator_in_a_stream_race),
+        cmocka_unit_test(test_operator_unknown_function),     cmocka_unit_test(test_operator_without_names),
+        cmocka_unit_test(test_operator_launches_inside),      cmocka_unit_test(test_operator_impossible),
+        cmocka_unit_test(test_operator_collective),           cmocka_unit_test(test_slabs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

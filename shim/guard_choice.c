@@ -79,10 +79,11 @@ bool guard_choice_parse(const char *text, struct guard_choice *out)
         at = end;
         if (*at)
             continue;
-        c.on = c.min <= c.max;
-        if (c.on)
-            *out = c;
-        return c.on;
+        if (c.min > c.max)
+            break;
+        c.on = true;
+        *out = c;
+        return true;
     }
     if (c.by_call)
         regfree(&c.call);

@@ -28,7 +28,7 @@ struct guard_choice {
     uint64_t first, last; /* allocation numbers */
     uint64_t budget;      /* 0: none given */
     uint64_t reach;
-    bool by_call; /* `call` is compiled */
+    bool by_call; /* `call` is compiled; for regfree() */
     regex_t call;
 };
 

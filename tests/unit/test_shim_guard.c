@@ -50,9 +50,30 @@ static void test_guard_choice_parse_words(void **state)
 static void test_guard_choice_parse_refuses(void **state)
 {
     static const char *const wrong[] = {
-        "",        "on",    "all,",        ",all",    "all,,careful", "sample=10", "sample=1/0",    "sample=2/5",
-        "min=",    "min=x", "min=5,max=4", "order=0", "order=5-4",    "order=",    "side=left",     "budget=0",
-        "off,all", "call=", "call=(",      "seed=0",  "seed=-1",      "what=1",    "call=a,call=b", "order=1-",
+        "",
+        "on",
+        "all,",
+        ",all",
+        "all,,careful",
+        "sample=10",
+        "sample=1/0",
+        "sample=2/5",
+        "min=",
+        "min=x",
+        "call=a,min=5,max=4",
+        "order=0",
+        "order=5-4",
+        "order=",
+        "side=left",
+        "budget=0",
+        "off,all",
+        "call=",
+        "call=(",
+        "seed=0",
+        "seed=-1",
+        "what=1",
+        "call=a,call=b",
+        "order=1-",
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct guard_choice c;
@@ -81,8 +102,10 @@ static void test_guard_choice_takes_by_size_order_and_call(void **state)
     assert_true(guard_choice_parse("call=^cudaMallocPitch$", &c));
     assert_false(takes(&c, 1, 1));
     assert_true(guard_choice_takes(&c, 1, 1, 1, "cuMemAllocPitch_v2", "cudaMallocPitch"));
+    regfree(&c.call);
     assert_true(guard_choice_parse("call=Alloc_v2", &c));
     assert_true(takes(&c, 1, 1));
+    regfree(&c.call);
 }
 
 /* As often as asked for, the same ones for a seed, others for another one, and in no fixed step. */

@@ -44,8 +44,8 @@ static void thread_text(const struct hang *h, const struct hang_thread *t, char 
     else if (t->polls)
         snprintf(out, bytes, "asks again and again: %s", t->scope);
     else
-        snprintf(out, bytes, "in no CUDA call; its newest was %s, %s ago", t->scope ? t->scope : "one without a name",
-                 since);
+        snprintf(out, bytes, "in no CUDA call; its newest was %s, %s %s", t->scope ? t->scope : "one without a name",
+                 since, h->life == PROCESS_ALIVE ? "ago" : "before the last sign of life");
 }
 
 static void print_threads(struct hang *h, bool verbose)

@@ -22,7 +22,7 @@ sound() { # sound NAME OPTIONS -- PROGRAM ARGUMENTS: NAME begins with the progra
     check "$name: verify finds nothing" "$tool" verify --budget=2 "$capture"
 }
 
-for name in memory streams kernels; do
+for name in memory streams sharing kernels; do
     sound "$name, check" --preset check --leak-check on -- "$programs/customs/$name"
     sound "$name, deep" --preset deep -- "$programs/customs/$name"
 done

@@ -196,7 +196,7 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
     call_begin(&call);
     if (known && a.guarded)
         guard_free(&a, &result);
-    else if (known ? !quarantine_take(&a, &result) : !quarantine_holds(dptr))
+    else if (known ? a.kind == CAP_ALLOC_HOST /* refused */ || !quarantine_take(&a, &result) : !quarantine_holds(dptr))
         result = REAL(cuMemFree_v2, HOOK_cuMemFree_v2)(base);
     call_end(&call);
     if (record)

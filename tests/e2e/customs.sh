@@ -63,6 +63,7 @@ stale_managed    use-after-free increase
 stale_graph      use-after-free increase
 host_pointer     out-of-bounds-write increase
 null_pointer     out-of-bounds-write increase
+free_kind        invalid-free
 too_many_threads failed-launch
 TABLE
 told() { # told NAME WORDS: is that in the evidence?

@@ -180,6 +180,14 @@ static void null_pointer(void) /* too large to be had, and nobody asked */
     increase<<<1, COUNT>>>(p);
 }
 
+static void free_kind(void) /* the wrong one of two functions; the right one is called as well */
+{
+    int *p;
+    cudaMallocHost(&p, BYTES);
+    cudaFree(p); /* FAULT: free_kind */
+    cudaFreeHost(p);
+}
+
 /* ---- calls ---- */
 
 static void too_many_threads(void)
@@ -206,6 +214,7 @@ int main(int argc, char **argv)
         {"stale_graph", stale_graph},
         {"host_pointer", host_pointer},
         {"null_pointer", null_pointer},
+        {"free_kind", free_kind},
         {"too_many_threads", too_many_threads},
     };
     for (int i = 0; i < COUNT; i++)

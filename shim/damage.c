@@ -190,7 +190,7 @@ static uint32_t look_at(struct device_work *work, const struct allocation *a, bo
 {
     uint8_t bytes[16384];
     struct check_entry entry = {.id = a->id, .address = tail ? a->address + a->bytes : a->address - a->head};
-    struct check_subject subject = {a->address, a->bytes, tail, a->clean_seq};
+    struct check_subject subject = {a->address, a->bytes, tail, a->clean_seq, false};
     struct check_slot slot = {.upto_seq = upto};
     entry.bytes = tail ? a->tail : a->head;
     if (!entry.bytes || entry.bytes > sizeof bytes ||

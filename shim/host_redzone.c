@@ -37,7 +37,7 @@ void host_redzone_fill(const struct allocation *a)
 static uint32_t look(const struct allocation *a, bool tail, uint64_t upto)
 {
     struct check_entry entry = {.id = a->id};
-    struct check_subject subject = {a->address, a->bytes, tail, a->clean_seq};
+    struct check_subject subject = {a->address, a->bytes, tail, a->clean_seq, false};
     struct check_slot slot = {.upto_seq = upto};
     bool damaged = false;
     entry.address = tail ? a->address + a->bytes : a->address - a->head;

@@ -252,16 +252,18 @@ void sentinel_before_sync(struct tracked_stream *stream)
 
 static void read_slot(struct check_slot *slot)
 {
-    uint32_t damaged = 0;
-    for (uint32_t i = 0; i < slot->count; i++)
-        if (slot->entries[i].state == CHECK_DAMAGED) {
+    uint32_t damaged = 0, withdrawn = 0;
+    for (uint32_t i = 0; i < slot->count; i++) {
+        withdrawn += slot->subjects[i].withdrawn;
+        if (slot->entries[i].state == CHECK_DAMAGED && !slot->subjects[i].withdrawn) {
             damage_found(&slot->entries[i], &slot->subjects[i], slot);
             damaged++;
         }
+    }
     /* Only now: the other redzone of the same allocation would hide since when this one was known to be intact. */
     for (uint32_t i = 0; i < slot->count; i++)
         alloc_table_set_clean(slot->subjects[i].address, slot->entries[i].id, slot->clean_seq);
-    damage_checked(slot->upto_seq, slot->count, damaged);
+    damage_checked(slot->upto_seq, slot->count - withdrawn, damaged);
     /* The look came after all of its stream's work before it: that is complete, too. */
     if (__atomic_load_n(&slot->from->done_seq, __ATOMIC_RELAXED) < slot->upto_seq)
         __atomic_store_n(&slot->from->done_seq, slot->upto_seq, __ATOMIC_RELAXED);
@@ -340,18 +342,36 @@ void sentinel_look_ends(void)
     __atomic_fetch_sub(&looking, 1, __ATOMIC_ACQ_REL);
 }
 
-void sentinel_forgotten(const struct allocation *a, bool stream_ordered)
+/* Until nobody is between collecting redzones and launching the look at them. */
+static void wait_for_lookers(struct deadline patience)
 {
-    const struct deadline patience = deadline_in(10000);
     unsigned nap = 0;
-    if (!a->head && !a->tail)
-        return;
     while (__atomic_load_n(&looking, __ATOMIC_ACQUIRE) && !deadline_over(patience))
         deadline_nap(&nap);
+}
+
+void sentinel_forgotten(const struct allocation *a)
+{
+    const struct deadline patience = deadline_in(10000);
+    if (!a->head && !a->tail)
+        return;
+    wait_for_lookers(patience);
     /* The real free waits for the device as well; what is in flight may be looking at this very redzone. */
-    struct tracked_context *context = stream_ordered ? NULL : track_current_context();
+    struct tracked_context *context = track_current_context();
     if (context && context->id == a->context)
         wait_for_looks(context, patience);
+}
+
+void sentinel_forgotten_on(const struct allocation *a, const struct tracked_stream *stream)
+{
+    if (!a->head && !a->tail)
+        return;
+    wait_for_lookers(deadline_in(10000));
+    for (struct tracked_context *c = track_first_context(); c; c = c->next) {
+        struct device_work *work = c->id == a->context ? device_work(c) : NULL;
+        if (work && work->slots)
+            sentinel_slots_withdraw(work->slots, a->id, stream);
+    }
 }
 
 /* What looks so far had no turn for, in parts. False: not all of it until the deadline. */

@@ -36,7 +36,10 @@ void sentinel_harvest(void);                     /* takes in the slots that are 
 bool sentinel_at_exit(struct deadline deadline); /* looks, and waits for the looks; false: they did not come */
 /* `a` has left the table and is about to be freed: returns when nobody is looking at its redzones any more. A look that
  * was launched at memory that is gone would fault, or put the pattern into somebody else's. */
-void sentinel_forgotten(const struct allocation *a, bool stream_ordered);
+void sentinel_forgotten(const struct allocation *a);
+/* The same before it is freed in the order of `stream` (NULL: of one that is unknown), without waiting for other
+ * streams: looks that they have not come to leave it out. */
+void sentinel_forgotten_on(const struct allocation *a, const struct tracked_stream *stream);
 /* Around collecting redzones from the table and launching the look at them. */
 void sentinel_look_begins(void);
 void sentinel_look_ends(void);

@@ -1,8 +1,13 @@
 #include "shim/sentinel_slots.h"
 
+#include <sched.h>
 #include <stdlib.h>
 
+#include "shim/deadline.h"
 #include "shim/device_work.h"
+
+/* What check.ptx needs for one redzone, and ten times more. */
+#define LOOK_NS UINT64_C(100000)
 
 static struct check_slot *make_group(void)
 {
@@ -94,4 +99,36 @@ unsigned sentinel_slots_complete(struct sentinel_slots *slots, struct check_slot
     }
     qsort(out, count, sizeof(void *), by_seq);
     return count;
+}
+
+/* The device reads the address first, then the number of bytes: with the new address it finds none. */
+static bool withdraw_from(struct check_slot *slot, uint32_t id)
+{
+    bool on_its_way = false;
+    for (uint32_t i = 0; i < slot->count; i++) {
+        struct check_entry *e = &slot->entries[i];
+        if (e->id != id || __atomic_load_n(&e->state, __ATOMIC_ACQUIRE) != CHECK_PENDING)
+            continue;
+        slot->subjects[i].withdrawn = on_its_way = true;
+        __atomic_store_n(&e->bytes, 0, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&e->address, slot->device, __ATOMIC_SEQ_CST);
+    }
+    return on_its_way;
+}
+
+void sentinel_slots_withdraw(struct sentinel_slots *slots, uint32_t id, const struct tracked_stream *stream)
+{
+    bool on_its_way = false;
+    while (__atomic_exchange_n(&slots->harvesting, true, __ATOMIC_ACQ_REL))
+        sched_yield(); /* whoever takes slots in waits for nobody */
+    for (unsigned g = 0; g < GROUPS_MAX; g++) {
+        struct check_slot *group = __atomic_load_n(&slots->groups[g], __ATOMIC_ACQUIRE);
+        for (unsigned i = 0; group && i < SLOTS_PER_GROUP; i++)
+            if (__atomic_load_n(&group[i].use, __ATOMIC_ACQUIRE) == SLOT_PENDING && group[i].from != stream)
+                on_its_way |= withdraw_from(&group[i], id);
+    }
+    __atomic_store_n(&slots->harvesting, false, __ATOMIC_RELEASE);
+    const struct deadline patience = {deadline_now() + (on_its_way ? LOOK_NS : 0)};
+    while (on_its_way && !deadline_over(patience))
+        sched_yield();
 }

@@ -38,6 +38,7 @@ struct check_subject {
     uint64_t address, bytes; /* of the allocation */
     uint32_t tail;           /* behind it, else before */
     uint64_t clean_seq;      /* before this look */
+    bool withdrawn;          /* behind `harvesting`: the look leaves it out */
 };
 
 enum slot_use { SLOT_FREE, SLOT_FILLING, SLOT_PENDING, SLOT_READING };
@@ -68,5 +69,9 @@ struct check_slot *sentinel_slots_take(struct sentinel_slots *slots);
 /* Claims every complete slot, in the order of upto_seq: damage must be seen in the order it happened in. `*open` counts
  * those that are not complete. The caller reads them and sets SLOT_FREE. */
 unsigned sentinel_slots_complete(struct sentinel_slots *slots, struct check_slot **out, unsigned room, unsigned *open);
+
+/* Looks that are on their way in other streams than `stream` (NULL: none is excepted) leave the allocation `id` out.
+ * Returns when none of them can be in the middle of it. Takes `harvesting` for a moment. */
+void sentinel_slots_withdraw(struct sentinel_slots *slots, uint32_t id, const struct tracked_stream *stream);
 
 #endif

@@ -154,7 +154,7 @@ static CUresult host_release(enum hook hook, void *p)
         sentinel_before_free(&a, NULL);
         known = host_take(p, &a);
         if (known) {
-            sentinel_forgotten(&a, false);
+            sentinel_forgotten(&a);
             host_redzone_look(&a); /* what a launch did has been taken in */
         }
     }

@@ -188,7 +188,7 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
         sentinel_before_free(&a, NULL);
         known = alloc_table_remove(dptr, &a);
         if (known)
-            sentinel_forgotten(&a, false);
+            sentinel_forgotten(&a);
         base = a.base;
     }
     struct cap_free *record = record_free(&call, known ? &a : NULL, dptr, 0);
@@ -280,7 +280,7 @@ static CUresult free_async(enum hook hook, CUdeviceptr dptr, CUstream handle)
             sentinel_before_free(&a, stream);
         known = alloc_table_remove(dptr, &a);
         if (known)
-            sentinel_forgotten(&a, true);
+            sentinel_forgotten_on(&a, stream);
         base = a.base;
     }
     struct cap_free *record = record_free(&call, known ? &a : NULL, dptr, stream ? stream->id : 0);

@@ -44,6 +44,8 @@ same "stream captures in all modes, with another thread at work: nothing is sync
 only failed-launch "stream captures" # the one into the legacy stream
 same "kernels of two streams that wait for each other, as those of a collective do" "$folder/rendezvous"
 only "" "kernels that wait for each other"
+same "memory of a pool, freed in another stream than it was made in, which is far behind" "$folder/pools"
+only "" "memory of a pool"
 same "many threads make and destroy contexts; handles come again; two are used by turns" "$folder/contexts"
 only "" "many contexts"
 "$tool" report --json "$scratch/check" >"$scratch/report.json"

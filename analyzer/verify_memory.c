@@ -49,9 +49,13 @@ static bool collect(struct maker *m, const struct model_allocation *a, bool reac
     return true;
 }
 
-static bool of_module(const struct model_allocation *a, const struct model_launch *l)
+/* A library's variables exist once in each context. */
+static bool of_module(const struct capture *c, const struct model_allocation *a, const struct model_launch *l)
 {
-    return a->record->kind == CAP_ALLOC_VARIABLE && a->record->module == l->kernel->record->module;
+    if (a->record->kind != CAP_ALLOC_VARIABLE || a->record->module != l->kernel->record->module)
+        return false;
+    const struct cap_stream *stream = capture_definition(c, CAP_STREAM, l->record->stream);
+    return !stream || !stream->context || !a->record->context || stream->context == a->record->context;
 }
 
 static const struct model_allocation *pointed_to(const struct model_live *live, const uint8_t *params, uint32_t at,
@@ -113,7 +117,7 @@ static bool collect_all(struct maker *m, bool everything)
     }
     const struct model_allocation *a;
     for (struct address_place at = {0}; ok && (a = address_list_next(&m->live->live, &at));) {
-        if (of_module(a, m->launch))
+        if (of_module(m->live->model->capture, a, m->launch))
             ok = collect(m, a, true, false);
         else if (everything)
             ok = collect_live(m, a);
@@ -238,7 +242,7 @@ static enum status make_pointers(struct maker *m, struct diag *diag)
             v->pointers[v->pointer_count++] = (struct reference_pointer){at, region_of(v, a)};
     }
     for (size_t i = 0; i < v->count; i++)
-        if (of_module(v->info[i].allocation, m->launch))
+        if (of_module(m->live->model->capture, v->info[i].allocation, m->launch))
             v->variables[v->variable_count++] = (struct reference_variable){
                 capture_string(m->live->model->capture, v->info[i].allocation->record->name), i};
     return STATUS_OK;

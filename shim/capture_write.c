@@ -18,6 +18,7 @@
 #include "shim/budget.h"
 #include "shim/hooks.h"
 #include "shim/memory.h"
+#include "shim/no_cancel.h"
 #include "shim/options.h"
 #include "shim/progress.h"
 #include "shim/ranges.h"
@@ -149,6 +150,7 @@ static size_t later_bytes(void)
 
 static struct segment *segment_open(size_t bytes)
 {
+    NO_CANCEL;
     struct segment *s = calloc(1, sizeof *s);
     if (!s)
         return NULL;
@@ -223,6 +225,7 @@ static struct segment *segment_spare(size_t bytes)
 /* Gives unused space back and unmaps. */
 static void segment_close(struct segment *s)
 {
+    NO_CANCEL;
     char path[PATH_MAX + 32];
     capture_segment_path(s->number, path, sizeof path);
     pthread_mutex_lock(&segments_lock);
@@ -302,6 +305,7 @@ static void thread_ends(void *data)
     if (!shim_is_owner())
         return;
     capture_flush_counters();
+    thread->registered = false; /* destructors of others may call once more; then ours comes again */
     thread->segment = thread->previous = NULL;
     if (previous && !previous->pinned)
         segment_close(previous);
@@ -710,6 +714,7 @@ static bool write_hooks(void)
 
 const char *capture_open(const char *out)
 {
+    NO_CANCEL;
     char wanted[PATH_MAX];
     no_header.next_seq = 1;
     if (out && *out)

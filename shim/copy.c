@@ -25,7 +25,7 @@ struct cap_copy *copy_record(const struct call *call, const struct cap_copy *fac
 {
     if (captured(call, stream))
         return NULL;
-    uint32_t stack = stack_sampled(), stream_id = track_stream_id(stream, per_thread(call));
+    uint32_t stack = stack_sampled(), stream_id = track_stream_known_id(stream, per_thread(call));
     struct cap_copy *record = capture_record(CAP_COPY, sizeof *record, call->seq, call->tsc);
     if (!record)
         return NULL;
@@ -38,13 +38,20 @@ struct cap_copy *copy_record(const struct call *call, const struct cap_copy *fac
     return record;
 }
 
-void copy_before(const struct call *call, CUstream stream, bool asynchronous)
+/* The host waits for the copy, and so for all that is before it. Not when both sides are the device's: such a copy has
+ * only been put into the stream when the call returns. */
+static bool waits(const struct cap_copy *facts)
 {
-    if (asynchronous)
-        return;
-    struct tracked_stream *tracked = track_stream(stream, per_thread(call), false);
-    if (tracked)
+    return !facts->asynchronous && facts->kind != CAP_COPY_DTOD && facts->kind != CAP_COPY_UNIFIED;
+}
+
+void copy_before(const struct call *call, const struct cap_copy *facts, CUstream stream)
+{
+    struct tracked_stream *tracked = facts->asynchronous ? NULL : track_stream(stream, per_thread(call), false);
+    if (tracked && waits(facts))
         health_before_sync(tracked);
+    else if (tracked)
+        health_look(tracked);
 }
 
 void copy_done(struct cap_copy *record, const struct call *call, CUresult result, const struct cap_copy *facts,
@@ -53,9 +60,11 @@ void copy_done(struct cap_copy *record, const struct call *call, CUresult result
     if (result == CUDA_SUCCESS && facts->kind != CAP_COPY_DTOH && !captured(call, stream))
         sentinel_after_write(track_stream(stream, per_thread(call), false), call->seq);
     if (record) {
+        if (!record->stream && result == CUDA_SUCCESS)
+            record->stream = track_stream_id(stream, per_thread(call));
         __atomic_store_n(&record->call_ns, call_real_ns(call), __ATOMIC_RELAXED);
         __atomic_store_n(&record->result, (int32_t)result, __ATOMIC_RELAXED);
-        if (!record->asynchronous)
-            health_after_sync(result);
     }
+    if (!facts->asynchronous)
+        health_after_sync(result);
 }

@@ -42,11 +42,11 @@ static void arm_suspects(uint64_t from, uint64_t to)
 
 uint64_t damage_clean_bound(const struct tracked_stream *stream, uint64_t upto)
 {
-    uint64_t bound = upto;
+    uint64_t bound = track_unfinished(stream->context, upto);
     for (const struct tracked_stream *s = track_first_stream(); s; s = s->next) {
         uint64_t done = __atomic_load_n(&s->done_seq, __ATOMIC_RELAXED);
-        if (s != stream && s->context == stream->context && !s->gone &&
-            __atomic_load_n(&s->last_work, __ATOMIC_RELAXED) > done && done < bound)
+        if (s != stream && s->context == stream->context && __atomic_load_n(&s->last_work, __ATOMIC_RELAXED) > done &&
+            done < bound)
             bound = done;
     }
     return bound;

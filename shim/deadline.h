@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "shim/no_cancel.h"
+
 struct deadline {
     uint64_t ns;
 };
@@ -39,6 +41,7 @@ static inline void deadline_nap(unsigned *nap)
     *nap = *nap ? *nap * 5 / 4 : 50000;
     *nap = *nap > 1000000 ? 1000000 : *nap;
     const struct timespec time = {0, *nap};
+    NO_CANCEL;
     nanosleep(&time, NULL);
 }
 

@@ -315,16 +315,31 @@ static struct guarded *take_parked(void)
     return all;
 }
 
+/* As a real free does: for the context that the memory belongs to, whichever is current. */
+static CUresult wait_for(CUcontext owner)
+{
+    CUcontext current = NULL;
+    CUresult result;
+    if (!driver.cuCtxGetCurrent || driver.cuCtxGetCurrent(&current) != CUDA_SUCCESS || !current || current == owner ||
+        !driver.cuCtxPushCurrent_v2 || !driver.cuCtxPopCurrent_v2)
+        return driver.cuCtxSynchronize();
+    if ((result = driver.cuCtxPushCurrent_v2(owner)) != CUDA_SUCCESS)
+        return result;
+    result = driver.cuCtxSynchronize();
+    driver.cuCtxPopCurrent_v2(&current);
+    return result;
+}
+
 void guard_free(const struct allocation *a, CUresult *result)
 {
-    struct guarded *g;
+    struct guarded *g = find(a->address, false);
     *result = CUDA_SUCCESS;
     if (device_captures_active()) { /* waiting would break the capture; there is time */
         if ((g = find(a->address, true)))
             park(g);
         return;
     }
-    *result = driver.cuCtxSynchronize();
+    *result = g ? wait_for(g->handle) : CUDA_SUCCESS;
     if (*result != CUDA_SUCCESS || !(g = find(a->address, true)))
         return;
     retire(g);

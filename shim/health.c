@@ -46,21 +46,27 @@ static __thread struct {
     uint64_t seq;
 } waiting_for __attribute__((tls_model("initial-exec")));
 
-void health_before_sync(struct tracked_stream *stream)
+void health_look(struct tracked_stream *stream)
 {
     thread_slow();
+    if (shim_device_usable() && !(stream && device_stream_captures(stream)))
+        sentinel_before_sync(stream);
+}
+
+void health_before_sync(struct tracked_stream *stream)
+{
     waiting_for.context = stream ? stream->context : track_current_context();
     waiting_for.stream = stream;
     waiting_for.seq = capture_next_seq();
-    if (!shim_device_usable() || (stream && device_stream_captures(stream)))
-        return;
-    sentinel_before_sync(stream);
+    health_look(stream);
 }
 
 static void note_done(void)
 {
     if (!waiting_for.context)
         return;
+    if (!waiting_for.stream)
+        track_context_waited(waiting_for.context, waiting_for.seq);
     for (struct tracked_stream *s = track_first_stream(); s; s = s->next)
         if (waiting_for.stream ? s == waiting_for.stream
                                : s->context == waiting_for.context && s->kind != CAP_STREAM_PER_THREAD) {

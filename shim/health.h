@@ -7,6 +7,7 @@
 
 void health_context(void);                              /* a context became current: get ready for it */
 void health_before_sync(struct tracked_stream *stream); /* NULL: the whole current context */
+void health_look(struct tracked_stream *stream);        /* the same, and nobody is going to wait */
 void health_after_sync(CUresult result);
 void health_after_event(CUresult result); /* nothing can be put before an event that is recorded already */
 void health_poll(void);                   /* at calls that come often; cheap when nothing is due */

@@ -24,6 +24,12 @@ static const struct hook_row hook_rows[HOOK_COUNT] = {
 #undef HOOK
 #undef RUNTIME_HOOK
 };
+#define HOOK(symbol, name, since, kind)                                                                                \
+    _Static_assert(HOOK_##symbol < HOOK_FIRST_OF_RUNTIME, "the driver's come first");
+#define RUNTIME_HOOK(symbol) _Static_assert(HOOK_##symbol >= HOOK_FIRST_OF_RUNTIME, "cudart's come last");
+#include "shim/hooks.def"
+#undef HOOK
+#undef RUNTIME_HOOK
 
 void *hook_reals[HOOK_COUNT];
 static void *hook_inners[HOOK_COUNT];

@@ -29,6 +29,7 @@ enum hook {
 #undef RUNTIME_HOOK
     HOOK_COUNT,
     HOOK_NONE = 0xffff,
+    HOOK_FIRST_OF_RUNTIME = HOOK_cudaMalloc, /* they come last in hooks.def */
 };
 
 const char *hook_symbol(enum hook hook);
@@ -50,7 +51,8 @@ bool hook_exists(enum hook hook);                /* looks for a real function be
 void *hook_find(enum hook hook);                 /* the same, for calling it */
 static inline void *hook_real(enum hook hook)
 {
-    void *real = hook_known(hook);
+    /* cudart's entry points may be there more than once: whoever is bound to one of them gets that one's. */
+    void *real = hook >= HOOK_FIRST_OF_RUNTIME ? NULL : hook_known(hook);
     return real ? real : hook_find(hook);
 }
 void *hook_pass(enum hook hook);

@@ -18,6 +18,7 @@
 #include "shim/driver.h"
 #include "shim/intern.h"
 #include "shim/memory.h"
+#include "shim/no_cancel.h"
 #include "shim/options.h"
 #include "shim/shim.h"
 #include "shim/thread.h"
@@ -184,6 +185,7 @@ struct tracked_module *track_module_loaded(uint64_t handle, bool library, const 
 
 struct tracked_module *track_module_file(uint64_t handle, bool library, const char *file)
 {
+    NO_CANCEL;
     void *image = NULL;
     int fd = open(file, O_RDONLY | O_CLOEXEC);
     off_t size = fd >= 0 ? lseek(fd, 0, SEEK_END) : -1; /* fstat is a new symbol since glibc 2.33 */
@@ -245,7 +247,9 @@ void track_module_add_variable(struct tracked_module *module, const struct alloc
 {
     pthread_mutex_lock(&lock);
     uint32_t at = 0;
-    while (at < module->variable_count && module->variables[at].address != a->address)
+    struct allocation now; /* what ended with its context gives its place away */
+    while (at < module->variable_count && module->variables[at].address != a->address &&
+           alloc_table_exact(module->variables[at].address, &now) && now.id == module->variables[at].id)
         at++;
     if (at == module->variable_count) {
         struct allocation *more = realloc(module->variables, (at + 1) * sizeof *more);
@@ -352,9 +356,13 @@ struct tracked_kernel *track_kernel_found(uint64_t handle, bool library, struct 
 
 void track_kernel_alias(uint64_t handle, struct tracked_kernel *kernel)
 {
+    uint64_t before = 0;
     pthread_mutex_lock(&lock);
+    bool other = map_get(&kernels, handle, &before) && before != (uint64_t)(uintptr_t)kernel;
     memory_map_put(&kernels, handle, (uint64_t)(uintptr_t)kernel, true);
     pthread_mutex_unlock(&lock);
+    if (other) /* its context has ended, and this is its handle now */
+        __atomic_fetch_add(&generation, 1, __ATOMIC_ACQ_REL);
 }
 
 static bool ask_layout(struct tracked_kernel *kernel)

@@ -207,7 +207,7 @@ static void write_operator(struct library_call *call, uint32_t function)
 {
     const struct library_row *row = &library_rows[call->function];
     void *stream = NULL;
-    uint32_t stream_id = library_stream(call, &stream) ? track_stream_id((CUstream)stream, false) : 0;
+    uint32_t stream_id = library_stream(call, &stream) ? track_stream_known_id((CUstream)stream, false) : 0;
     uint32_t stack = stack_here();
     call->seq = capture_next_seq();
     call->record =

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "shim/capture_write.h"
+#include "shim/deadline.h"
 #include "shim/device_work.h"
 #include "shim/driver.h"
 #include "shim/shim.h"
@@ -237,8 +238,12 @@ void progress_context_ends(struct tracked_context *context)
 {
     if (!context)
         return;
-    __atomic_store_n(&context->ends, true, __ATOMIC_RELEASE);
+    const struct deadline patience = deadline_in(1000);
+    unsigned nap = 0;
+    __atomic_store_n(&context->ends, true, __ATOMIC_SEQ_CST);
     nobody_asks();
+    while (__atomic_load_n(&context->askers, __ATOMIC_SEQ_CST) && !deadline_over(patience))
+        deadline_nap(&nap);
 }
 
 void progress_context_stays(struct tracked_context *context)

@@ -7,10 +7,25 @@
 #include "shim/driver.h"
 #include "shim/record.h"
 
+/* A library's variables have other addresses in each context. With more contexts than places some are asked again. */
+static bool asked_before(struct tracked_module *module, uint32_t context)
+{
+    for (unsigned i = 0; i < MODULE_CONTEXTS; i++) {
+        uint32_t none = 0;
+        if (__atomic_compare_exchange_n(&module->asked[i], &none, context, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+            return false;
+        if (none == context)
+            return true;
+    }
+    __atomic_store_n(&module->asked[context % MODULE_CONTEXTS], context, __ATOMIC_RELEASE);
+    return false;
+}
+
 bool reach_variables(struct tracked_module *module)
 {
     bool found = false;
-    if (!module || __atomic_exchange_n(&module->variables_done, true, __ATOMIC_ACQ_REL))
+    const struct tracked_context *context = module ? track_current_context() : NULL;
+    if (!context || asked_before(module, context->id))
         return false;
     for (size_t i = 0; i < module->scan.variable_count; i++) {
         const char *name = module->scan.variables[i].name;
@@ -44,6 +59,7 @@ uint32_t reach(struct tracked_kernel *kernel, const uint8_t *arguments, uint32_t
 {
     uint32_t count = 0;
     struct allocation a;
+    const struct tracked_context *context = track_current_context();
     (void)reach_variables(kernel->module);
     for (uint32_t i = 0; i + 8 <= bytes; i += 8) {
         uint64_t word;
@@ -52,6 +68,7 @@ uint32_t reach(struct tracked_kernel *kernel, const uint8_t *arguments, uint32_t
             count = add(out, count, &a, word);
     }
     for (uint32_t i = 0; kernel->module && track_module_variable(kernel->module, i, &a); i++)
-        count = add(out, count, &a, a.address);
+        if (!context || a.context == context->id)
+            count = add(out, count, &a, a.address);
     return count;
 }

@@ -148,13 +148,24 @@ static bool look_at(struct device_work *work, struct tracked_stream *stream, con
     return (!slot || launch_slot(work, slot, stream)) && complete;
 }
 
+/* From here until sentinel_look_ends() the stream is not destroyed. False: it is, or is about to be. */
+static bool look_begins_in(const struct tracked_stream *stream)
+{
+    sentinel_look_begins();
+    if (!__atomic_load_n(&stream->gone, __ATOMIC_SEQ_CST))
+        return true;
+    sentinel_look_ends();
+    return false;
+}
+
 /* Enqueues a look at the redzones whose turn it is, `must` (NULL: none) among them. */
 static bool look(struct device_work *work, struct tracked_stream *stream, const struct allocation *must)
 {
     struct sentinel_choice choice;
     uint64_t upto = capture_next_seq();
     thread_slow();
-    sentinel_look_begins();
+    if (!look_begins_in(stream))
+        return false;
     sentinel_choose(stream, must, &choice);
     bool complete = look_at(work, stream, &choice, upto);
     sentinel_look_ends();
@@ -334,7 +345,7 @@ void sentinel_before_free(const struct allocation *a, struct tracked_stream *str
 
 void sentinel_look_begins(void)
 {
-    __atomic_fetch_add(&looking, 1, __ATOMIC_ACQ_REL);
+    __atomic_fetch_add(&looking, 1, __ATOMIC_SEQ_CST);
 }
 
 void sentinel_look_ends(void)
@@ -346,8 +357,13 @@ void sentinel_look_ends(void)
 static void wait_for_lookers(struct deadline patience)
 {
     unsigned nap = 0;
-    while (__atomic_load_n(&looking, __ATOMIC_ACQUIRE) && !deadline_over(patience))
+    while (__atomic_load_n(&looking, __ATOMIC_SEQ_CST) && !deadline_over(patience))
         deadline_nap(&nap);
+}
+
+void sentinel_lookers_leave(void)
+{
+    wait_for_lookers(deadline_in(10000));
 }
 
 void sentinel_forgotten(const struct allocation *a)
@@ -366,7 +382,7 @@ void sentinel_forgotten_on(const struct allocation *a, const struct tracked_stre
 {
     if (!a->head && !a->tail)
         return;
-    wait_for_lookers(deadline_in(10000));
+    sentinel_lookers_leave();
     for (struct tracked_context *c = track_first_context(); c; c = c->next) {
         struct device_work *work = c->id == a->context ? device_work(c) : NULL;
         if (work && work->slots)
@@ -386,7 +402,8 @@ static bool look_at_the_rest(struct tracked_context *context, struct deadline de
             continue;
         do {
             struct sentinel_choice choice;
-            sentinel_look_begins();
+            if (!look_begins_in(s))
+                break;
             sentinel_choose_next(s, &cursor, &choice);
             look_at(work, s, &choice, capture_next_seq());
             sentinel_look_ends();

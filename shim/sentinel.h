@@ -40,6 +40,7 @@ void sentinel_forgotten(const struct allocation *a);
 /* The same before it is freed in the order of `stream` (NULL: of one that is unknown), without waiting for other
  * streams: looks that they have not come to leave it out. */
 void sentinel_forgotten_on(const struct allocation *a, const struct tracked_stream *stream);
+void sentinel_lookers_leave(void); /* waits until nobody is on the way to launch a look that was begun before */
 /* Around collecting redzones from the table and launching the look at them. */
 void sentinel_look_begins(void);
 void sentinel_look_ends(void);

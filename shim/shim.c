@@ -154,7 +154,9 @@ bool shim_exit_registered;
  * more than once. */
 static void at_exit(void)
 {
-    if (!shim_is_recording())
+    /* exit() was called by a signal handler, or a callback, that interrupted this thread in the driver or in our own
+     * code: locks may be held that are not given back. */
+    if (!shim_is_recording() || shim_thread.inside)
         return;
     shim_thread.inside++;
     progress_stop();
@@ -172,7 +174,11 @@ __attribute__((destructor)) static void at_unload(void)
 {
     if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) < SHIM_RECORDING || !is_owner())
         return;
-    shim_thread.inside++; /* for good: what other destructors still call is passed through */
+    if (shim_thread.inside) { /* see at_exit: nothing that takes a lock; what is written is whole */
+        capture_set_state(CAP_ENDED, NULL);
+        return;
+    }
+    shim_thread.inside++;
     if (shim_is_recording()) {
         health_at_unload();
         note_look_ups();

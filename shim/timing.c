@@ -251,6 +251,17 @@ enum timing_state timing_ask(const struct timing_pending *p)
     return begin == CUDA_SUCCESS ? TIMING_BEGUN : TIMING_NOT_BEGUN;
 }
 
+/* Another thread may be about to destroy the context, and our events with it: it waits for whoever got in here before
+ * (progress_context_ends), and nobody gets in behind it. */
+static bool asks_in(struct tracked_context *context)
+{
+    __atomic_fetch_add(&context->askers, 1, __ATOMIC_SEQ_CST);
+    if (!__atomic_load_n(&context->ends, __ATOMIC_SEQ_CST) && device_work(context))
+        return true;
+    __atomic_fetch_sub(&context->askers, 1, __ATOMIC_SEQ_CST);
+    return false;
+}
+
 void timing_collect(void)
 {
     if (!options.times || !shim_device_usable())
@@ -258,9 +269,11 @@ void timing_collect(void)
     BUDGET_SPAN(CAP_BUDGET_TIMES);
     CUstreamCaptureMode mode = device_relax();
     for (struct tracked_context *c = track_first_context(); c; c = c->next) {
-        struct device_work *work = device_work(c);
-        if (work && work->times)
-            collect(work->times);
+        if (!__atomic_load_n(&c->work, __ATOMIC_ACQUIRE) || !asks_in(c))
+            continue;
+        if (c->work->times)
+            collect(c->work->times);
+        __atomic_fetch_sub(&c->askers, 1, __ATOMIC_SEQ_CST);
     }
     device_unrelax(mode);
 }

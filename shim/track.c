@@ -165,6 +165,55 @@ struct tracked_context *track_current_context(void)
     return context;
 }
 
+static void link_stream(struct tracked_stream *stream)
+{
+    stream->next = first_stream;
+    stream->previous = NULL;
+    if (first_stream)
+        first_stream->previous = stream;
+    __atomic_store_n(&first_stream, stream, __ATOMIC_RELEASE);
+}
+
+/* Streams that are gone and whose work may still be under way; behind the lock. */
+static struct tracked_stream *unfinished;
+
+static void forget_unfinished(const struct tracked_stream *stream)
+{
+    struct tracked_stream **at = &unfinished;
+    while (*at && *at != stream)
+        at = &(*at)->next_unfinished;
+    if (*at)
+        __atomic_store_n(at, stream->next_unfinished, __ATOMIC_RELAXED);
+}
+
+uint64_t track_unfinished(const struct tracked_context *context, uint64_t bound)
+{
+    if (!__atomic_load_n(&unfinished, __ATOMIC_RELAXED))
+        return bound;
+    pthread_mutex_lock(&lock);
+    for (struct tracked_stream *next, *s = unfinished; s; s = next) {
+        uint64_t done = __atomic_load_n(&s->done_seq, __ATOMIC_RELAXED);
+        next = s->next_unfinished;
+        if (s->context->gone || __atomic_load_n(&s->last_work, __ATOMIC_RELAXED) <= done)
+            forget_unfinished(s);
+        else if (s->context == context && done < bound)
+            bound = done;
+    }
+    pthread_mutex_unlock(&lock);
+    return bound;
+}
+
+void track_context_waited(const struct tracked_context *context, uint64_t seq)
+{
+    if (!__atomic_load_n(&unfinished, __ATOMIC_RELAXED))
+        return;
+    pthread_mutex_lock(&lock);
+    for (struct tracked_stream *s = unfinished; s; s = s->next_unfinished)
+        if (s->context == context && __atomic_load_n(&s->done_seq, __ATOMIC_RELAXED) < seq)
+            __atomic_store_n(&s->done_seq, seq, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&lock);
+}
+
 /* Out of the list, behind the lock. Whoever walks it just now may stand on it: it stays, and leads on as before. */
 static void unlink_stream(struct tracked_stream *stream)
 {
@@ -175,6 +224,10 @@ static void unlink_stream(struct tracked_stream *stream)
     __atomic_store_n(stream->previous ? &stream->previous->next : &first_stream, stream->next, __ATOMIC_RELEASE);
     if (stream->next)
         stream->next->previous = stream->previous;
+    if (stream->context && work > __atomic_load_n(&stream->done_seq, __ATOMIC_RELAXED)) {
+        stream->next_unfinished = unfinished;
+        __atomic_store_n(&unfinished, stream, __ATOMIC_RELAXED);
+    }
 }
 
 void track_context_gone(CUcontext handle)
@@ -239,7 +292,8 @@ static void write_stream(const struct tracked_stream *stream, bool destroyed)
     capture_commit(record);
 }
 
-static struct tracked_stream *add_stream(uint64_t key, const struct tracked_stream *like)
+/* `replace`: the driver has just made it, so who had its handle is gone without our seeing it. */
+static struct tracked_stream *add_stream(uint64_t key, const struct tracked_stream *like, bool replace)
 {
     uint64_t value;
     struct tracked_stream *found = NULL, *fresh = memory_must(sizeof *fresh) ? malloc(sizeof *fresh) : NULL;
@@ -249,13 +303,14 @@ static struct tracked_stream *add_stream(uint64_t key, const struct tracked_stre
     pthread_mutex_lock(&lock);
     if (map_get(&streams, key, &value))
         found = (void *)(uintptr_t)value;
-    else if (memory_map_put(&streams, key, (uint64_t)(uintptr_t)fresh, true)) {
+    if (found && replace) {
+        unlink_stream(found);
+        forget_cached();
+        found = NULL;
+    }
+    if (!found && memory_map_put(&streams, key, (uint64_t)(uintptr_t)fresh, true)) {
         fresh->id = intern_new_id(INTERN_STREAM);
-        fresh->next = first_stream;
-        fresh->previous = NULL;
-        if (first_stream)
-            first_stream->previous = fresh;
-        __atomic_store_n(&first_stream, fresh, __ATOMIC_RELEASE);
+        link_stream(fresh);
         found = fresh;
         write_stream(fresh, false);
     }
@@ -272,7 +327,7 @@ static struct tracked_stream *find_stream(uint64_t key, const struct tracked_str
     pthread_mutex_lock(&lock);
     struct tracked_stream *stream = map_get(&streams, key, &value) ? (void *)(uintptr_t)value : NULL;
     pthread_mutex_unlock(&lock);
-    return stream || !create ? stream : add_stream(key, like);
+    return stream || !create ? stream : add_stream(key, like, false);
 }
 
 static void remember_stream(struct recent_stream *recent, uint64_t now, uint64_t key, struct tracked_stream *stream)
@@ -341,7 +396,7 @@ struct tracked_stream *track_stream(CUstream handle, bool per_thread, bool creat
     struct tracked_stream *stream = find_stream(key, &like, false);
     if (!stream && create) {
         like.context = track_current_context();
-        stream = add_stream(key, &like);
+        stream = add_stream(key, &like, false);
     }
     remember_stream(recent, now, key, stream);
     return stream;
@@ -353,14 +408,20 @@ uint32_t track_stream_id(CUstream handle, bool per_thread)
     return stream ? stream->id : 0;
 }
 
+uint32_t track_stream_known_id(CUstream handle, bool per_thread)
+{
+    const struct tracked_stream *stream = track_stream(handle, per_thread, false);
+    return stream ? stream->id : 0;
+}
+
 struct tracked_stream *track_stream_created(CUstream handle, uint32_t flags)
 {
     struct tracked_stream like = {
         .handle = handle, .kind = CAP_STREAM_CREATED, .flags = flags, .context = track_current_context()};
-    return add_stream((uint64_t)(uintptr_t)handle, &like);
+    return add_stream((uint64_t)(uintptr_t)handle, &like, true);
 }
 
-void track_stream_gone(CUstream handle)
+struct tracked_stream *track_stream_take(CUstream handle)
 {
     uint64_t key = (uint64_t)(uintptr_t)handle, value;
     pthread_mutex_lock(&lock);
@@ -368,7 +429,22 @@ void track_stream_gone(CUstream handle)
     if (stream) {
         map_remove(&streams, key);
         unlink_stream(stream);
+    }
+    pthread_mutex_unlock(&lock);
+    forget_cached();
+    return stream;
+}
+
+void track_stream_taken(struct tracked_stream *stream, bool gone)
+{
+    pthread_mutex_lock(&lock);
+    if (gone) {
         write_stream(stream, true);
+    } else if (memory_map_put(&streams, (uint64_t)(uintptr_t)stream->handle, (uint64_t)(uintptr_t)stream, true)) {
+        forget_unfinished(stream);
+        __atomic_store_n(&stream->ends, false, __ATOMIC_RELEASE);
+        __atomic_store_n(&stream->gone, false, __ATOMIC_RELEASE);
+        link_stream(stream);
     }
     pthread_mutex_unlock(&lock);
     forget_cached();
@@ -429,15 +505,26 @@ void track_timing_event(struct tracked_stream *stream, CUevent handle, uint32_t 
     __atomic_store_n(&stream->timing_pair, next, __ATOMIC_RELAXED);
 }
 
-void track_event_gone(CUevent handle)
+uint32_t track_event_take(CUevent handle, uint32_t *flags)
 {
-    uint32_t flags, id = track_event(handle, &flags);
-    if (!id)
-        return;
+    uint64_t value = 0;
     pthread_mutex_lock(&lock);
-    map_remove(&events, (uint64_t)(uintptr_t)handle);
+    if (map_get(&events, (uint64_t)(uintptr_t)handle, &value))
+        map_remove(&events, (uint64_t)(uintptr_t)handle);
     pthread_mutex_unlock(&lock);
-    write_event(handle, id, flags, true);
+    *flags = (uint32_t)(value >> 32);
+    return (uint32_t)value;
+}
+
+void track_event_taken(CUevent handle, uint32_t id, uint32_t flags, bool gone)
+{
+    if (gone) {
+        write_event(handle, id, flags, true);
+        return;
+    }
+    pthread_mutex_lock(&lock);
+    map_put(&events, (uint64_t)(uintptr_t)handle, (uint64_t)flags << 32 | id);
+    pthread_mutex_unlock(&lock);
 }
 
 void track_write_end(void)

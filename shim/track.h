@@ -24,6 +24,7 @@ struct tracked_context {
     int work_state;               /* atomic: enum in device_work.c */
     bool gone;                    /* atomic */
     bool ends;                    /* atomic: its end was asked for; nothing of ours asks in it from another thread */
+    uint32_t askers;              /* atomic: threads that are asking about events of ours in it */
     struct tracked_context *next; /* all contexts ever, newest first */
 };
 
@@ -50,15 +51,18 @@ struct tracked_stream {
     uint64_t done_seq;      /* atomic: all work before this seq is known to be complete */
     struct tracked_stream *next;     /* all streams of all contexts that live, newest first */
     struct tracked_stream *previous; /* behind the lock of track.c */
+    struct tracked_stream *next_unfinished; /* the same */
 };
+
+enum { MODULE_CONTEXTS = 16 };
 
 struct tracked_module {
     uint64_t handle;
     uint32_t id, kind, context;
-    bool library;                 /* CUlibrary, else CUmodule */
-    bool variables_done;          /* atomic: its variables were asked for (see snapshot.c) */
-    struct ptx_scan scan;         /* empty without PTX; read-only */
-    struct allocation *variables; /* found so far; behind the lock of kernel.c */
+    bool library;                    /* CUlibrary, else CUmodule */
+    uint32_t asked[MODULE_CONTEXTS]; /* atomic: contexts in which its variables were asked for (see reach.c), 0: none */
+    struct ptx_scan scan;            /* empty without PTX; read-only */
+    struct allocation *variables;    /* found so far; behind the lock of kernel.c */
     uint32_t variable_count;
 };
 
@@ -87,12 +91,18 @@ struct tracked_context *track_first_context(void);
 
 /* `per_thread`: the call was a _ptsz form. Without `create` an unknown handle gives NULL; it may be garbage. */
 struct tracked_stream *track_stream(CUstream handle, bool per_thread, bool create);
-uint32_t track_stream_id(CUstream handle, bool per_thread); /* creates */
+uint32_t track_stream_id(CUstream handle, bool per_thread);       /* creates: only of what the driver has accepted */
+uint32_t track_stream_known_id(CUstream handle, bool per_thread); /* 0: unknown */
 struct tracked_stream *track_stream_created(CUstream handle, uint32_t flags);
-void track_stream_gone(CUstream handle);
+/* Before a created stream is destroyed: as soon as it is, another thread may get the same handle. NULL: unknown. */
+struct tracked_stream *track_stream_take(CUstream handle);
+void track_stream_taken(struct tracked_stream *stream, bool gone); /* after it; false: it lives on */
 void track_thread_ends(void); /* with the thread goes its default stream */
 struct tracked_stream *track_first_stream(void);
 uint64_t track_gone_work(void); /* the newest work of streams that are gone */
+/* `bound`, or less: all work before it of the context's streams that are gone is known to be complete. */
+uint64_t track_unfinished(const struct tracked_context *context, uint64_t bound);
+void track_context_waited(const struct tracked_context *context, uint64_t seq); /* all of its work before seq is */
 /* Whether the calling thread can put work into it: it lives, and is not another thread's default stream. */
 bool track_stream_reachable(const struct tracked_stream *stream);
 
@@ -102,7 +112,9 @@ uint32_t track_event(CUevent handle, uint32_t *flags); /* 0: unknown (an importe
  * that is recorded twice without another in between was no start of a measurement; it and its later records are
  * ignored. */
 void track_timing_event(struct tracked_stream *stream, CUevent handle, uint32_t id, uint32_t flags);
-void track_event_gone(CUevent handle);
+/* Before and after it is destroyed, as with streams. 0: unknown. */
+uint32_t track_event_take(CUevent handle, uint32_t *flags);
+void track_event_taken(CUevent handle, uint32_t id, uint32_t flags, bool gone);
 
 struct tracked_module *track_module_loaded(uint64_t handle, bool library, const void *image, const char *file);
 struct tracked_module *track_module_file(uint64_t handle, bool library, const char *file); /* reads the file */

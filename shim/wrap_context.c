@@ -83,13 +83,20 @@ CUresult cuCtxPushCurrent_v2(CUcontext ctx)
     return call_leave(&call, result);
 }
 
-static void tear_down(CUcontext handle)
+/* A last look at a context that is about to end, in whatever thread and with whatever context current. */
+static void tear_down(struct tracked_context *context)
 {
-    struct tracked_context *context = track_context(handle);
     if (!context)
         return;
-    progress_context_ends(context);
-    health_before_teardown(context);
+    if (track_current_context() == context) {
+        health_before_teardown(context);
+    } else if (driver.cuCtxPushCurrent_v2 && driver.cuCtxPopCurrent_v2 &&
+               driver.cuCtxPushCurrent_v2(context->handle) == CUDA_SUCCESS) {
+        CUcontext popped;
+        health_before_teardown(context);
+        driver.cuCtxPopCurrent_v2(&popped);
+    }
+    progress_context_ends(context); /* from now on nobody asks in it */
 }
 
 static CUresult context_destroy(enum hook hook, CUcontext handle)
@@ -97,16 +104,14 @@ static CUresult context_destroy(enum hook hook, CUcontext handle)
     struct call call;
     if (!call_enter(&call, hook))
         return PASS(cuCtxDestroy_v2, hook)(handle);
-    const struct tracked_context *current = track_current_context();
-    if (current && current->handle == handle) /* only then can it be asked */
-        tear_down(handle);
-    else
-        progress_context_ends(track_known_context(handle));
+    struct tracked_context *context = track_known_context(handle);
+    tear_down(context);
     call_begin(&call);
     CUresult result = REAL(cuCtxDestroy_v2, hook)(handle);
     call_end(&call);
     if (result == CUDA_SUCCESS)
         track_context_gone(handle);
+    progress_context_stays(context);
     return call_leave(&call, result);
 }
 
@@ -129,7 +134,7 @@ CUresult cuCtxDetach(CUcontext ctx)
     struct tracked_context *before = track_current_context();
     bool was_current = before && before->handle == ctx;
     if (was_current)
-        tear_down(ctx);
+        tear_down(before);
     call_begin(&call);
     CUresult result = REAL(cuCtxDetach, HOOK_cuCtxDetach)(ctx);
     call_end(&call);
@@ -141,6 +146,18 @@ CUresult cuCtxDetach(CUcontext ctx)
     return call_leave(&call, result);
 }
 
+/* The primary contexts by device, as the driver gave them out. Programs release and reset them with none current, or
+ * one of their own. */
+enum { DEVICES_MAX = 64 };
+static CUcontext primaries[DEVICES_MAX]; /* atomic */
+
+static struct tracked_context *primary_of(CUdevice device)
+{
+    return device >= 0 && device < DEVICES_MAX
+               ? track_known_context(__atomic_load_n(&primaries[device], __ATOMIC_ACQUIRE))
+               : NULL;
+}
+
 CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 {
     struct call call;
@@ -149,15 +166,9 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
     call_begin(&call);
     CUresult result = REAL(cuDevicePrimaryCtxRetain, HOOK_cuDevicePrimaryCtxRetain)(pctx, dev);
     call_end(&call);
+    if (result == CUDA_SUCCESS && dev >= 0 && dev < DEVICES_MAX)
+        __atomic_store_n(&primaries[dev], *pctx, __ATOMIC_RELEASE);
     return call_leave(&call, result);
-}
-
-/* The primary context of a device, when we know it. Primary and created ones are told apart by the driver only, so: the
- * one that is current now, if it belongs to the device. That is what a program has when it releases or resets. */
-static struct tracked_context *current_of_device(CUdevice device)
-{
-    struct tracked_context *context = track_current_context();
-    return context && context->device == (uint32_t)device ? context : NULL;
 }
 
 static CUresult primary_release(enum hook hook, CUdevice device)
@@ -165,20 +176,16 @@ static CUresult primary_release(enum hook hook, CUdevice device)
     struct call call;
     if (!call_enter(&call, hook))
         return PASS(cuDevicePrimaryCtxRelease, hook)(device);
-    struct tracked_context *context = current_of_device(device);
-    CUcontext handle = context ? context->handle : NULL;
-    if (context) {
-        progress_context_ends(context);
-        health_before_teardown(context);
-    }
+    struct tracked_context *context = primary_of(device);
+    tear_down(context);
     call_begin(&call);
     CUresult result = REAL(cuDevicePrimaryCtxRelease, hook)(device);
     call_end(&call);
     unsigned flags = 0;
     int active = 1;
-    if (result == CUDA_SUCCESS && handle && driver.cuDevicePrimaryCtxGetState &&
+    if (result == CUDA_SUCCESS && context && driver.cuDevicePrimaryCtxGetState &&
         driver.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && !active)
-        track_context_gone(handle);
+        track_context_gone(context->handle);
     progress_context_stays(context);
     return call_leave(&call, result);
 }
@@ -198,17 +205,13 @@ static CUresult primary_reset(enum hook hook, CUdevice device)
     struct call call;
     if (!call_enter(&call, hook))
         return PASS(cuDevicePrimaryCtxReset, hook)(device);
-    struct tracked_context *context = current_of_device(device);
-    CUcontext handle = context ? context->handle : NULL;
-    if (context) {
-        progress_context_ends(context);
-        health_before_teardown(context);
-    }
+    struct tracked_context *context = primary_of(device);
+    tear_down(context);
     call_begin(&call);
     CUresult result = REAL(cuDevicePrimaryCtxReset, hook)(device);
     call_end(&call);
-    if (result == CUDA_SUCCESS && handle)
-        track_context_gone(handle);
+    if (result == CUDA_SUCCESS && context)
+        track_context_gone(context->handle);
     progress_context_stays(context);
     return call_leave(&call, result);
 }

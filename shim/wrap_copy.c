@@ -24,7 +24,7 @@ static bool begin(struct copy_call *c, enum hook hook, enum cap_copy_kind kind, 
     c->facts.asynchronous = asynchronous;
     c->stream = stream;
     c->record = copy_record(&c->call, &c->facts, stream);
-    copy_before(&c->call, stream, asynchronous);
+    copy_before(&c->call, &c->facts, stream);
     call_begin(&c->call);
     return true;
 }

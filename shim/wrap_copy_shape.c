@@ -88,8 +88,8 @@ static struct cap_copy shape_peer(const CUDA_MEMCPY3D_PEER *c)
             facts = shape(pCopy);                                                                                      \
             facts.asynchronous = asynchronously;                                                                       \
             record = copy_record(&call, &facts, stream);                                                               \
+            copy_before(&call, &facts, stream);                                                                        \
         }                                                                                                              \
-        copy_before(&call, stream, asynchronously);                                                                    \
         call_begin(&call);                                                                                             \
         CUresult result = REAL(function, HOOK_##name)(__VA_ARGS__);                                                    \
         call_end(&call);                                                                                               \

@@ -161,7 +161,8 @@ static CUresult host_release(enum hook hook, void *p)
     struct cap_free *record = record_free(&call, known ? &a : NULL, known ? a.address : (uint64_t)(uintptr_t)p, 0);
     CUresult result = CUDA_ERROR_INVALID_VALUE; /* what a second free gets */
     call_begin(&call);
-    if (known ? a.kind != CAP_ALLOC_HOST || !quarantine_take(&a, &result) : !quarantine_holds((uint64_t)(uintptr_t)p))
+    bool free_of_host = known && hook == HOOK_cuMemFreeHost && a.kind == CAP_ALLOC_HOST;
+    if (known ? !free_of_host || !quarantine_take(&a, &result) : !quarantine_holds((uint64_t)(uintptr_t)p))
         result = REAL(cuMemFreeHost, hook)(known ? (char *)p - (a.address - a.base) : p);
     call_end(&call);
     if (record)

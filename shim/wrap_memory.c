@@ -1,9 +1,12 @@
 /* wrap_memory.c - allocations and frees of every kind. */
+#include <stdlib.h>
+
 #include <opsdebug/capture.h>
 
 #include "shim/alloc_table.h"
 #include "shim/bad_free.h"
 #include "shim/call.h"
+#include "shim/capture_write.h"
 #include "shim/driver.h"
 #include "shim/guard.h"
 #include "shim/health.h"
@@ -285,7 +288,11 @@ static CUresult free_async(enum hook hook, CUdeviceptr dptr, CUstream handle)
     }
     struct cap_free *record = record_free(&call, known ? &a : NULL, dptr, stream ? stream->id : 0);
     call_begin(&call);
-    CUresult result = REAL(cuMemFreeAsync, hook)(base, handle);
+    CUresult result;
+    if (known && a.guarded && !(stream && device_stream_captures(stream)))
+        guard_free(&a, &result); /* of cuMemAlloc, which may be freed so as well */
+    else
+        result = REAL(cuMemFreeAsync, hook)(base, handle);
     call_end(&call);
     if (record)
         __atomic_store_n(&record->result, (int32_t)result, __ATOMIC_RELAXED);
@@ -325,10 +332,14 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
     return call_leave(&call, result);
 }
 
+struct mapped {
+    struct allocation a;
+    struct cap_free *record; /* NULL: could not be written */
+};
 struct mapped_range {
-    uint64_t start, end;
-    uint64_t found[256];
-    unsigned count;
+    uint64_t end;
+    struct mapped *found; /* owned */
+    size_t count, capacity;
 };
 
 static bool collect_mapped(const struct allocation *a, void *data)
@@ -336,9 +347,33 @@ static bool collect_mapped(const struct allocation *a, void *data)
     struct mapped_range *range = data;
     if (a->address >= range->end)
         return false;
-    if (a->kind == CAP_ALLOC_MAPPED && range->count < 256)
-        range->found[range->count++] = a->address;
+    if (a->kind != CAP_ALLOC_MAPPED)
+        return true;
+    if (range->count == range->capacity) {
+        size_t capacity = range->capacity ? range->capacity * 2 : 16;
+        struct mapped *more = realloc(range->found, capacity * sizeof *more);
+        if (!more)
+            return false;
+        range->found = more;
+        range->capacity = capacity;
+    }
+    range->found[range->count++] = (struct mapped){.a = *a};
     return true;
+}
+
+/* One unmap may end several maps. They leave the table, and those that another thread has taken meanwhile the list. */
+static void take_mapped(const struct call *call, struct mapped_range *range, CUdeviceptr ptr)
+{
+    size_t kept = 0;
+    alloc_table_from(ptr, collect_mapped, range);
+    for (size_t i = 0; i < range->count; i++) {
+        struct mapped *m = &range->found[kept];
+        if (!alloc_table_remove(range->found[i].a.address, &m->a))
+            continue;
+        m->record = record_free(call, &m->a, m->a.address, 0);
+        kept++;
+    }
+    range->count = kept;
 }
 
 CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
@@ -346,14 +381,8 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
     struct call call;
     if (!call_enter(&call, HOOK_cuMemUnmap))
         return PASS(cuMemUnmap, HOOK_cuMemUnmap)(ptr, size);
-    /* One unmap may end several maps. */
-    struct mapped_range range = {.start = ptr, .end = ptr + size};
-    alloc_table_from(ptr, collect_mapped, &range);
-    struct cap_free *records[256] = {0};
-    struct allocation gone[256];
-    for (unsigned i = 0; i < range.count; i++)
-        if (alloc_table_remove(range.found[i], &gone[i]))
-            records[i] = record_free(&call, &gone[i], gone[i].address, 0);
+    struct mapped_range range = {.end = ptr + size};
+    take_mapped(&call, &range, ptr);
     struct cap_free *nothing = range.count ? NULL : record_free(&call, NULL, ptr, 0);
     call_begin(&call);
     CUresult result = REAL(cuMemUnmap, HOOK_cuMemUnmap)(ptr, size);
@@ -362,14 +391,15 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
         __atomic_store_n(&nothing->result, (int32_t)result, __ATOMIC_RELAXED);
         bad_free_explain(&call, nothing, ptr, result);
     }
-    for (unsigned i = 0; i < range.count; i++) {
-        if (records[i])
-            __atomic_store_n(&records[i]->result, (int32_t)result, __ATOMIC_RELAXED);
+    for (size_t i = 0; i < range.count; i++) {
+        if (range.found[i].record && capture_can_patch(range.found[i].record))
+            __atomic_store_n(&range.found[i].record->result, (int32_t)result, __ATOMIC_RELAXED);
         if (result != CUDA_SUCCESS)
-            alloc_table_insert(&gone[i]);
+            alloc_table_insert(&range.found[i].a);
     }
-    if (range.count)
-        bad_free_explain(&call, records[0], ptr, result);
+    if (range.count && range.found[0].record && capture_can_patch(range.found[0].record))
+        bad_free_explain(&call, range.found[0].record, ptr, result);
+    free(range.found);
     return call_leave(&call, result);
 }
 

@@ -11,7 +11,8 @@
 struct set_call {
     struct call call;
     struct cap_set *record;
-    struct tracked_stream *stream;
+    struct tracked_stream *stream; /* NULL: not known before the call */
+    CUstream handle;
     bool captured; /* into a graph: it is not made now */
 };
 
@@ -22,7 +23,8 @@ static bool begin(struct set_call *c, enum hook hook, CUdeviceptr target, size_t
         return false;
     c->record = NULL;
     uint32_t stack = stack_sampled();
-    c->stream = track_stream(stream, hook_kind(hook) == HOOK_PER_THREAD, true);
+    c->stream = track_stream(stream, hook_kind(hook) == HOOK_PER_THREAD, false);
+    c->handle = stream;
     c->captured = c->stream && device_stream_captures(c->stream);
     struct cap_set *r = c->record = c->captured ? NULL : capture_record(CAP_SET, sizeof *r, c->call.seq, c->call.tsc);
     if (r) {
@@ -44,7 +46,10 @@ static bool begin(struct set_call *c, enum hook hook, CUdeviceptr target, size_t
 static CUresult finish(struct set_call *c, CUresult result)
 {
     call_end(&c->call);
+    if (!c->stream && result == CUDA_SUCCESS)
+        c->stream = track_stream(c->handle, hook_kind(c->call.hook) == HOOK_PER_THREAD, true);
     if (c->record) {
+        c->record->stream = c->stream ? c->stream->id : 0;
         __atomic_store_n(&c->record->call_ns, call_real_ns(&c->call), __ATOMIC_RELAXED);
         __atomic_store_n(&c->record->result, (int32_t)result, __ATOMIC_RELAXED);
     }

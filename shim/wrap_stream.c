@@ -7,6 +7,7 @@
 #include "shim/health.h"
 #include "shim/progress.h"
 #include "shim/record.h"
+#include "shim/sentinel.h"
 #include "shim/track.h"
 
 CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags)
@@ -42,14 +43,16 @@ static CUresult stream_destroy(enum hook hook, CUstream handle)
         return PASS(cuStreamDestroy_v2, hook)(handle);
     struct tracked_stream *stream = handle ? track_stream(handle, false, false) : NULL;
     if (stream) {
-        health_before_sync(stream);
+        health_look(stream);
         progress_stream_ends(stream);
+        stream = track_stream_take(handle);
+        sentinel_lookers_leave();
     }
     call_begin(&call);
     CUresult result = REAL(cuStreamDestroy_v2, hook)(handle);
     call_end(&call);
-    if (result == CUDA_SUCCESS)
-        track_stream_gone(handle);
+    if (stream)
+        track_stream_taken(stream, result == CUDA_SUCCESS);
     return call_leave(&call, result);
 }
 
@@ -79,11 +82,15 @@ static CUresult stream_wait(enum hook hook, CUstream handle, CUevent event, unsi
     struct call call;
     if (!call_enter(&call, hook))
         return PASS(cuStreamWaitEvent, hook)(handle, event, flags);
-    record_event_op(&call, CAP_EVENT_STREAM_WAIT, track_event(event, NULL),
-                    track_stream_id(handle, hook_kind(hook) == HOOK_PER_THREAD));
+    bool per_thread = hook_kind(hook) == HOOK_PER_THREAD;
+    uint32_t stream = track_stream_known_id(handle, per_thread); /* before: who waits for it may go on at once */
+    if (stream)
+        record_event_op(&call, CAP_EVENT_STREAM_WAIT, track_event(event, NULL), stream);
     call_begin(&call);
     CUresult result = REAL(cuStreamWaitEvent, hook)(handle, event, flags);
     call_end(&call);
+    if (!stream && result == CUDA_SUCCESS)
+        record_event_op(&call, CAP_EVENT_STREAM_WAIT, track_event(event, NULL), track_stream_id(handle, per_thread));
     return call_leave(&call, result);
 }
 
@@ -166,11 +173,12 @@ static CUresult event_destroy(enum hook hook, CUevent event)
     struct call call;
     if (!call_enter(&call, hook))
         return PASS(cuEventDestroy_v2, hook)(event);
+    uint32_t flags, id = track_event_take(event, &flags);
     call_begin(&call);
     CUresult result = REAL(cuEventDestroy_v2, hook)(event);
     call_end(&call);
-    if (result == CUDA_SUCCESS)
-        track_event_gone(event);
+    if (id)
+        track_event_taken(event, id, flags, result == CUDA_SUCCESS);
     return call_leave(&call, result);
 }
 

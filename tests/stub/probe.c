@@ -43,6 +43,7 @@
     X(cuMemGetInfo_v2, cuMemGetInfo, 3020)                                                                             \
     X(cuMemsetD32Async, cuMemsetD32Async, 3020)                                                                        \
     X(cuEventCreate, cuEventCreate, 2000)                                                                              \
+    X(cuEventDestroy_v2, cuEventDestroy, 4000)                                                                         \
     X(cuEventRecord, cuEventRecord, 2000)
 
 static struct {
@@ -694,6 +695,25 @@ static void act_newer(const char *argument)
     get("cuFutureThing", &found, 99000, 0, NULL);
 }
 
+/* With STUB_HANDLES: another thread gets a handle before the call has returned that destroys what had it; the program
+ * goes on with that one. And one that never was a stream. */
+static void act_handles(const char *argument)
+{
+    CUstream stream, other;
+    CUevent event;
+    CUdeviceptr a;
+    begin();
+    MUST(api.cuMemAlloc_v2(&a, 64) == CUDA_SUCCESS);
+    MUST(api.cuStreamCreate(&other, CU_STREAM_DEFAULT) == CUDA_SUCCESS);
+    MUST(api.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS);
+    MUST(api.cuEventDestroy_v2(event) == CUDA_SUCCESS);
+    MUST(api.cuEventRecord(event, other) == CUDA_SUCCESS);
+    MUST(api.cuStreamCreate(&stream, CU_STREAM_DEFAULT) == CUDA_SUCCESS);
+    MUST(api.cuStreamDestroy_v2(stream) == CUDA_SUCCESS);
+    MUST(api.cuMemsetD32Async(a, 1, 4, stream) == CUDA_SUCCESS);
+    MUST(api.cuMemsetD32Async(a, 1, 4, (CUstream)((char *)other + 30 * sizeof(int))) == CUDA_ERROR_INVALID_HANDLE);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -728,6 +748,7 @@ int main(int argc, char **argv)
         {"overset", act_overset},
         {"events", act_events},
         {"steady", act_steady},
+        {"handles", act_handles},
     };
     MUST(argc >= 3);
     arguments = argv;

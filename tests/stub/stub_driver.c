@@ -4,8 +4,10 @@
  * Its cuGetProcAddress answers from shim/hooks.def as a driver would, by version and flags. Environment variables make
  * it behave in the ways that have broken interposers: STUB_REENTER (cuInit looks itself up by dlsym and calls it),
  * STUB_NEWER (version 99000 of cuMemAlloc is another function), STUB_OTHER_POINTERS (answers differ from what dlsym
- * gives), STUB_TAKES_CHECKS (the shim's own kernels can be loaded, and do nothing), STUB_FAULT_AFTER=N (launch N and
- * all calls after it return CUDA_ERROR_ILLEGAL_ADDRESS).
+ * gives), STUB_HANDLES (handles of streams and events come again at once, and to another thread before the call that
+ * destroys the first has returned; streams that are gone are refused and counted), STUB_TAKES_CHECKS (the shim's own
+ * kernels can be loaded, and do nothing), STUB_FAULT_AFTER=N (launch N and all calls after it return
+ * CUDA_ERROR_ILLEGAL_ADDRESS).
  */
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
@@ -16,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -35,6 +38,7 @@ static int count_alloc, count_free, count_launch, count_sync, count_init;
 static int asked_early; /* cuFuncGetParamInfo before any launch */
 static int enqueued,
     was_chained;    /* work put into streams since the last launch, and whether that was a dependent one */
+static int dead;    /* atomic: work that was put into a stream which is gone, or is being destroyed */
 static int between; /* such work between two dependent launches */
 EXPORT int stub_count(const char *what);
 EXPORT int stub_count(const char *what)
@@ -49,9 +53,85 @@ EXPORT int stub_count(const char *what)
         return count_sync;
     if (strcmp(what, "asked early") == 0)
         return asked_early;
+    if (strcmp(what, "dead") == 0)
+        return dead;
     if (strcmp(what, "between") == 0)
         return between;
     return strcmp(what, "cuInit") == 0 ? count_init : -1;
+}
+
+/* ---- with STUB_HANDLES ---- */
+
+enum { HANDLES = 64 };
+static struct handle {
+    int alive;
+} handles[HANDLES]; /* streams and events; the lowest free one is given out */
+static pthread_mutex_t handles_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static bool keeps_handles(void)
+{
+    static int answer; /* 0: not asked */
+    if (!answer)
+        answer = getenv("STUB_HANDLES") ? 1 : -1;
+    return answer > 0;
+}
+
+static void *new_handle(size_t bytes)
+{
+    struct handle *h = NULL;
+    if (!keeps_handles())
+        return malloc(bytes);
+    pthread_mutex_lock(&handles_lock);
+    for (int i = 0; i < HANDLES && !h; i++)
+        if (!handles[i].alive) {
+            h = &handles[i];
+            h->alive = 1;
+        }
+    pthread_mutex_unlock(&handles_lock);
+    return h;
+}
+
+static CUresult stream_state(CUstream stream)
+{
+    if (!keeps_handles() || !stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD ||
+        ((struct handle *)stream)->alive)
+        return CUDA_SUCCESS;
+    __atomic_fetch_add(&dead, 1, __ATOMIC_RELAXED);
+    return CUDA_ERROR_INVALID_HANDLE;
+}
+
+static void *make_stream(void *unused)
+{
+    CUstream stream;
+    __typeof__(&cuStreamCreate) create = (__typeof__(&cuStreamCreate))dlsym(RTLD_DEFAULT, "cuStreamCreate");
+    if (!create)
+        create = (__typeof__(&cuStreamCreate))dlsym(dlopen("libcuda.so.1", RTLD_LAZY), "cuStreamCreate");
+    create(&stream, CU_STREAM_NON_BLOCKING);
+    return NULL;
+}
+
+static void *make_event(void *unused)
+{
+    CUevent event;
+    __typeof__(&cuEventCreate) create = (__typeof__(&cuEventCreate))dlsym(RTLD_DEFAULT, "cuEventCreate");
+    if (!create)
+        create = (__typeof__(&cuEventCreate))dlsym(dlopen("libcuda.so.1", RTLD_LAZY), "cuEventCreate");
+    create(&event, CU_EVENT_DISABLE_TIMING);
+    return NULL;
+}
+
+/* Frees it; another thread gets it while the caller is still on its way back. */
+static void drop_handle(void *handle, void *(*make)(void *))
+{
+    pthread_t thread;
+    if (!keeps_handles()) {
+        free(handle);
+        return;
+    }
+    __atomic_store_n(&((struct handle *)handle)->alive, 0, __ATOMIC_RELEASE);
+    usleep(2000);
+    if (pthread_create(&thread, NULL, make, NULL) == 0)
+        pthread_join(thread, NULL);
 }
 
 /* A function that no header has. */
@@ -255,7 +335,7 @@ EXPORT CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr target, const void *source, siz
 EXPORT CUresult cuMemsetD32Async(CUdeviceptr target, unsigned int value, size_t count, CUstream stream)
 {
     enqueued++;
-    CUresult state = device_state();
+    CUresult state = stream_state(stream) ? CUDA_ERROR_INVALID_HANDLE : device_state();
     for (size_t i = 0; state == CUDA_SUCCESS && i < count; i++)
         ((uint32_t *)(uintptr_t)target)[i] = value;
     return state;
@@ -263,13 +343,15 @@ EXPORT CUresult cuMemsetD32Async(CUdeviceptr target, unsigned int value, size_t 
 
 EXPORT CUresult cuStreamCreate(CUstream *stream, unsigned int flags)
 {
-    *stream = malloc(64);
+    *stream = new_handle(64);
     return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuStreamDestroy_v2(CUstream stream)
 {
-    free(stream);
+    if (stream_state(stream) != CUDA_SUCCESS)
+        return CUDA_ERROR_INVALID_HANDLE;
+    drop_handle(stream, make_stream);
     return CUDA_SUCCESS;
 }
 
@@ -323,13 +405,13 @@ EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 
 EXPORT CUresult cuEventCreate(CUevent *event, unsigned int flags)
 {
-    *event = malloc(16);
+    *event = new_handle(16);
     return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuEventDestroy_v2(CUevent event)
 {
-    free(event);
+    drop_handle(event, make_event);
     return CUDA_SUCCESS;
 }
 
@@ -411,6 +493,8 @@ EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int
                                unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
                                unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra)
 {
+    if (stream_state(hStream) != CUDA_SUCCESS)
+        return CUDA_ERROR_INVALID_HANDLE;
     CUresult result = launch(f, gridDimX, gridDimY, gridDimZ);
     const struct object *object = (const struct object *)f;
     if (result == CUDA_SUCCESS && !capturing && strcmp(object->name, "overrun") == 0 && kernelParams) {

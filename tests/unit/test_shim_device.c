@@ -402,10 +402,52 @@ static void test_budget(void **state)
     }
 }
 
+/* A handle that another thread gets while the call that destroyed its first owner is still on its way back is the
+ * second owner's; and a handle that the driver refuses becomes nothing. */
+static void test_handles_come_again(void **state)
+{
+    const char *const environment[] = {"STUB_HANDLES=1", NULL};
+    struct kit_run run;
+    struct kit_capture capture;
+    uint32_t events[2] = {0}, streams[3] = {0}, ended = 0, n = 0;
+    uint64_t refused = 0;
+    const struct cap_event *e;
+    const struct cap_stream *s;
+    kit_run(&run, "dlsym", "handles", NULL, environment);
+    assert_true(kit_ok(&run));
+    assert_true(kit_read(&run, "out", &capture));
+    for (size_t i = 0; (e = kit_nth(&capture, CAP_EVENT, i)); i++) {
+        if (e->destroyed)
+            assert_int_equal(e->id, events[0]);
+        else if (n < 2)
+            events[n++] = e->id;
+    }
+    assert_int_equal(n, 2);
+    const struct cap_event_op_record *op = kit_nth(&capture, CAP_EVENT_OP, 0);
+    assert_int_equal(op->event, events[1]);
+    n = 0;
+    for (size_t i = 0; (s = kit_nth(&capture, CAP_STREAM, i)); i++) {
+        if (s->kind == CAP_STREAM_CREATED && !s->destroyed && n < 3)
+            streams[n++] = s->id;
+        if (s->destroyed)
+            ended = s->id;
+        refused = n == 1 && !refused ? s->handle + 30 * sizeof(int) : refused;
+        assert_int_not_equal(s->handle, refused);
+    }
+    assert_int_equal(n, 3);
+    assert_int_equal(ended, streams[1]);
+    const struct cap_set *set = kit_nth(&capture, CAP_SET, 0), *wrong = kit_nth(&capture, CAP_SET, 1);
+    assert_int_equal(set->stream, streams[2]);
+    assert_int_equal(wrong->stream, 0);
+    kit_free(&capture);
+    kit_remove(&run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_budget),
+        cmocka_unit_test(test_handles_come_again),
         cmocka_unit_test(test_overrun_seen_by_copies),
         cmocka_unit_test(test_overrun_seen_by_the_kernel),
         cmocka_unit_test(test_overrun_by_sets_and_copies),

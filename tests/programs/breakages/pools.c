@@ -1,5 +1,6 @@
-/* pools.c - memory of a pool that is used and freed in another stream than the one it was made in, which has fallen far
- * behind; its next owner gets the same addresses and must find there what it wrote. Prints how many bytes are not. */
+/* pools.c - memory of a pool that is used and freed in another stream than the one it was made in,
+ * which has fallen far behind; its next owner gets the same addresses and must find there what it
+ * wrote. Prints how many bytes are not. */
 #include <cuda.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,20 +9,21 @@
 /* As large in memory, but the second reaches to where a redzone of the first may have been. */
 enum { FIRST = 1030, SECOND = 1270, BEHIND = 100 };
 
-static const char ptx[] = ".version 7.0\n.target sm_50\n.address_size 64\n"
-                          ".visible .entry wait_for(.param .u64 flag)\n{\n"
-                          "\t.reg .pred %p1;\n\t.reg .b32 %r1;\n\t.reg .b64 %rd1;\n"
-                          "\tld.param.u64 %rd1, [flag];\n"
-                          "AGAIN:\n\tld.volatile.global.u32 %r1, [%rd1];\n\tsetp.eq.u32 %p1, %r1, 0;\n\t@%p1 bra AGAIN;\n"
-                          "\tret;\n}\n";
+static const char ptx[] =
+    ".version 7.0\n.target sm_50\n.address_size 64\n"
+    ".visible .entry wait_for(.param .u64 flag)\n{\n"
+    "\t.reg .pred %p1;\n\t.reg .b32 %r1;\n\t.reg .b64 %rd1;\n"
+    "\tld.param.u64 %rd1, [flag];\n"
+    "AGAIN:\n\tld.volatile.global.u32 %r1, [%rd1];\n\tsetp.eq.u32 %p1, %r1, 0;\n\t@%p1 bra AGAIN;\n"
+    "\tret;\n}\n";
 
-#define MUST(call)                                                                                                     \
-    do {                                                                                                               \
-        CUresult answer = (call);                                                                                      \
-        if (answer) {                                                                                                  \
-            printf("line %d: %s: %d\n", __LINE__, #call, (int)answer);                                                 \
-            exit(1);                                                                                                   \
-        }                                                                                                              \
+#define MUST(call)                                                                                 \
+    do {                                                                                           \
+        CUresult answer = (call);                                                                  \
+        if (answer) {                                                                              \
+            printf("line %d: %s: %d\n", __LINE__, #call, (int)answer);                             \
+            exit(1);                                                                               \
+        }                                                                                          \
     } while (0)
 
 int main(void)

@@ -1,27 +1,28 @@
-/* primary.c - a device's primary context that ends while it is not current, again and again, with memory, streams and events
- * left in it; and one that ends while a context of the program's own is current. A library's variable has another value
- * in each context. */
+/* primary.c - a device's primary context that ends while it is not current, again and again, with
+ * memory, streams and events left in it; and one that ends while a context of the program's own is
+ * current. A library's variable has another value in each context. */
 #include <cuda.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 enum { COUNT = 64 };
 
-static const char ptx[] = ".version 7.0\n.target sm_50\n.address_size 64\n"
-                          ".visible .global .align 4 .u32 base;\n"
-                          ".visible .entry number(.param .u64 out)\n{\n"
-                          "\t.reg .b32 %r<4>;\n\t.reg .b64 %rd<4>;\n"
-                          "\tld.param.u64 %rd1, [out];\n\tld.global.u32 %r1, [base];\n\tmov.u32 %r2, %tid.x;\n"
-                          "\tmul.wide.u32 %rd2, %r2, 4;\n\tadd.u64 %rd3, %rd1, %rd2;\n\tadd.u32 %r3, %r1, %r2;\n"
-                          "\tst.global.u32 [%rd3], %r3;\n\tret;\n}\n";
+static const char ptx[] =
+    ".version 7.0\n.target sm_50\n.address_size 64\n"
+    ".visible .global .align 4 .u32 base;\n"
+    ".visible .entry number(.param .u64 out)\n{\n"
+    "\t.reg .b32 %r<4>;\n\t.reg .b64 %rd<4>;\n"
+    "\tld.param.u64 %rd1, [out];\n\tld.global.u32 %r1, [base];\n\tmov.u32 %r2, %tid.x;\n"
+    "\tmul.wide.u32 %rd2, %r2, 4;\n\tadd.u64 %rd3, %rd1, %rd2;\n\tadd.u32 %r3, %r1, %r2;\n"
+    "\tst.global.u32 [%rd3], %r3;\n\tret;\n}\n";
 
-#define MUST(call)                                                                                                     \
-    do {                                                                                                               \
-        CUresult answer = (call);                                                                                      \
-        if (answer) {                                                                                                  \
-            printf("line %d: %s: %d\n", __LINE__, #call, (int)answer);                                                 \
-            exit(1);                                                                                                   \
-        }                                                                                                              \
+#define MUST(call)                                                                                 \
+    do {                                                                                           \
+        CUresult answer = (call);                                                                  \
+        if (answer) {                                                                              \
+            printf("line %d: %s: %d\n", __LINE__, #call, (int)answer);                             \
+            exit(1);                                                                               \
+        }                                                                                          \
     } while (0)
 
 static CUlibrary library;
@@ -46,7 +47,7 @@ static unsigned work(unsigned value, CUdeviceptr *left)
     MUST(cuLibraryGetGlobal(&base, &bytes, library, "base"));
     MUST(cuMemsetD32(base, value, 1));
     MUST(cuMemAlloc(&out, COUNT * sizeof(unsigned)));
-    MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    MUST(cuStreamCreate(&stream, CU_STREAM_DEFAULT));
     MUST(cuEventCreate(&event, CU_EVENT_DEFAULT));
     void *arguments[] = {&out};
     for (int i = 0; i < 3; i++)

@@ -8,6 +8,7 @@
 #include "shim/budget.h"
 #include "shim/doors.h"
 #include "shim/intern.h"
+#include "shim/no_cancel.h"
 #include "shim/options.h"
 #include "shim/shim.h"
 
@@ -41,6 +42,7 @@ uint32_t stack_here(void)
     backtrace_function *function = __atomic_load_n(&backtrace_get, __ATOMIC_ACQUIRE);
     if (!function || !shim_is_recording())
         return 0;
+    NO_CANCEL; /* it asks the kernel whether memory can be read */
     void *raw[STACK_MAX];
     uint64_t frames[STACK_MAX];
     int got = function(raw, STACK_MAX), skip = 0;

@@ -49,8 +49,8 @@ struct tracked_stream {
     uint32_t touched_count; /* atomic; two threads may lose each other's, which costs a turn */
     uint64_t look_cursor;   /* atomic: address where the next look goes on, when it cannot take all */
     uint64_t done_seq;      /* atomic: all work before this seq is known to be complete */
-    struct tracked_stream *next;     /* all streams of all contexts that live, newest first */
-    struct tracked_stream *previous; /* behind the lock of track.c */
+    struct tracked_stream *next;            /* all streams of all contexts that live, newest first */
+    struct tracked_stream *previous;        /* behind the lock of track.c */
     struct tracked_stream *next_unfinished; /* the same */
 };
 
@@ -97,7 +97,7 @@ struct tracked_stream *track_stream_created(CUstream handle, uint32_t flags);
 /* Before a created stream is destroyed: as soon as it is, another thread may get the same handle. NULL: unknown. */
 struct tracked_stream *track_stream_take(CUstream handle);
 void track_stream_taken(struct tracked_stream *stream, bool gone); /* after it; false: it lives on */
-void track_thread_ends(void); /* with the thread goes its default stream */
+void track_thread_ends(void);                                      /* with the thread goes its default stream */
 struct tracked_stream *track_first_stream(void);
 uint64_t track_gone_work(void); /* the newest work of streams that are gone */
 /* `bound`, or less: all work before it of the context's streams that are gone is known to be complete. */

@@ -52,6 +52,14 @@ done
 same "C++: objects before main, behind it, of threads; exceptions; handlers of exit" "$folder/cxx"
 same "signal handlers, masks and stacks stay the program's" "$folder/signals"
 
+# A thread that was cancelled ends at the next place where it may: calls that do nothing are none.
+for preset in watch check deep; do
+    equal "cancelled threads, $preset" "20 of 20 threads did all their work, 20 ended where they may" \
+        "$(timeout 60 env "LD_LIBRARY_PATH=$PWD/$B/stub" "LD_PRELOAD=$shim" OPSDEBUG_PRESET=$preset "OPSDEBUG_OUT=$scratch/cancelled" "$folder/cancelled")"
+    check "cancelled threads, $preset: the capture can be read" "$tool" report "$scratch/cancelled"
+    rm -rf "$scratch/cancelled"
+done
+
 # Plug-ins: all CUDA calls are in a library that is gone when the stacks are named; another one had its addresses since.
 PRESETS="watch deep" same "plug-ins that come and go" "$folder/plugin_host" "$PWD/$folder/first.so" "$PWD/$folder/second.so" \
     "$PWD/$folder/first.so" "$PWD/$folder/second.so"

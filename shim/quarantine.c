@@ -47,6 +47,16 @@ bool quarantine_holds(uint64_t address)
     return found;
 }
 
+bool quarantine_covers(uint64_t address)
+{
+    bool found = false;
+    pthread_mutex_lock(&lock);
+    for (const struct held *h = first; h && !found; h = h->next)
+        found = address - h->a.address < h->a.bytes || (h->a.host_address && address - h->a.host_address < h->a.bytes);
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
 static void account(const struct allocation *a, bool in)
 {
     uint64_t bytes = in ? a->bytes : 0 - a->bytes;

@@ -20,7 +20,8 @@ enum { QUARANTINE_PATTERN = 0xFFFDFFFDu }; /* NaN as fp64, fp32, fp16 and bf16, 
 /* Waits for the context, as a real free does, and takes the memory in. False: free it for real. `*result` is what the
  * program gets (an error of earlier work, as from a real free). */
 bool quarantine_take(const struct allocation *a, CUresult *result);
-bool quarantine_holds(uint64_t address); /* of the device, or of the host: the program frees it a second time */
+bool quarantine_covers(uint64_t address); /* any byte of what it holds, as the program saw it */
+bool quarantine_holds(uint64_t address);  /* of the device, or of the host: the program frees it a second time */
 /* Frees everything that is held in the current context, for real; false when there was nothing. */
 bool quarantine_release(void);
 void quarantine_drop_context(const struct tracked_context *context); /* it is gone, and its memory with it */

@@ -25,6 +25,15 @@ CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
     return call_leave_quiet(&call, result);
 }
 
+/* What the driver is asked about instead of `address`: memory that the program has freed is nobody's, though it is held
+ * back. */
+#define NOBODYS ((CUdeviceptr)16)
+
+static CUdeviceptr asked(CUdeviceptr address)
+{
+    return quarantine_covers(address) ? NOBODYS : address;
+}
+
 /* The range as the program knows it, when the address lies in one of its allocations or in a redzone of that. */
 static bool visible_range(CUdeviceptr address, CUdeviceptr *start, size_t *bytes)
 {
@@ -43,7 +52,7 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr 
     if (!call_enter(&call, HOOK_cuMemGetAddressRange_v2))
         return PASS(cuMemGetAddressRange_v2, HOOK_cuMemGetAddressRange_v2)(pbase, psize, dptr);
     call_begin(&call);
-    CUresult result = REAL(cuMemGetAddressRange_v2, HOOK_cuMemGetAddressRange_v2)(pbase, psize, dptr);
+    CUresult result = REAL(cuMemGetAddressRange_v2, HOOK_cuMemGetAddressRange_v2)(pbase, psize, asked(dptr));
     call_end(&call);
     CUdeviceptr start;
     size_t bytes;
@@ -67,6 +76,8 @@ static void correct(CUpointer_attribute attribute, void *data, CUdeviceptr addre
     size_t bytes;
     if (attribute == CU_POINTER_ATTRIBUTE_CONTEXT && data && alloc_table_find(address, &a) && guard_context(&a))
         *(CUcontext *)data = guard_context(&a);
+    if (attribute == CU_POINTER_ATTRIBUTE_HOST_POINTER && data && *(CUdeviceptr *)data == NOBODYS)
+        *(CUdeviceptr *)data = address;
     if (attribute == CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE)
         guard_stop_sharing();
     if (!data || (attribute != CU_POINTER_ATTRIBUTE_RANGE_START_ADDR && attribute != CU_POINTER_ATTRIBUTE_RANGE_SIZE) ||
@@ -84,7 +95,7 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
     if (!call_enter(&call, HOOK_cuPointerGetAttribute))
         return PASS(cuPointerGetAttribute, HOOK_cuPointerGetAttribute)(data, attribute, ptr);
     call_begin(&call);
-    CUresult result = REAL(cuPointerGetAttribute, HOOK_cuPointerGetAttribute)(data, attribute, ptr);
+    CUresult result = REAL(cuPointerGetAttribute, HOOK_cuPointerGetAttribute)(data, attribute, asked(ptr));
     call_end(&call);
     if (result == CUDA_SUCCESS)
         correct(attribute, data, ptr);
@@ -98,7 +109,8 @@ CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute 
     if (!call_enter(&call, HOOK_cuPointerGetAttributes))
         return PASS(cuPointerGetAttributes, HOOK_cuPointerGetAttributes)(numAttributes, attributes, data, ptr);
     call_begin(&call);
-    CUresult result = REAL(cuPointerGetAttributes, HOOK_cuPointerGetAttributes)(numAttributes, attributes, data, ptr);
+    CUresult result =
+        REAL(cuPointerGetAttributes, HOOK_cuPointerGetAttributes)(numAttributes, attributes, data, asked(ptr));
     call_end(&call);
     if (result == CUDA_SUCCESS && attributes && data)
         for (unsigned i = 0; i < numAttributes; i++)

@@ -418,6 +418,26 @@ balance(void) /* what is freed is there again, but for the steps in which a devi
     return (before - after <= (4 << 20)) + 2 * (before - between >= (8 << 20));
 }
 
+static long asked_again(void) /* what the driver says of memory that was freed: it is nobody's */
+{
+    cudaPointerAttributes attributes;
+    void *p[3];
+    long known = 0;
+    CHECK(cudaMalloc(&p[0], 4 << 20));
+    CHECK(cudaFree(p[0]));
+    CHECK(cudaMallocHost(&p[1], 1 << 16));
+    CHECK(cudaFreeHost(p[1]));
+    CHECK(cudaMallocManaged(&p[2], 1 << 16));
+    CHECK(cudaFree(p[2]));
+    for (int i = 0; i < 3; i++) {
+        CHECK(cudaPointerGetAttributes(&attributes, (char *)p[i] + 100));
+        known += attributes.type != cudaMemoryTypeUnregistered || attributes.devicePointer;
+        known +=
+            10 * (attributes.hostPointer != NULL && attributes.hostPointer != (char *)p[i] + 100);
+    }
+    return known;
+}
+
 /* ---- pools ---- */
 
 static long pool(void)
@@ -551,6 +571,7 @@ int main(int argc, char **argv)
         {"nothing", nothing, 1},
         {"probing", probing, 5},
         {"balance", balance, 3},
+        {"asked_again", asked_again, 0},
         {"pool", pool, 4000},
         {"arguments", arguments, 500492},
         {"own_fill", own_fill, 44},

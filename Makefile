@@ -64,7 +64,7 @@ FUZZ_TARGETS += $(B)/fuzz/fuzz_$(1)
 $(B)/fuzz/fuzz_$(1): tests/fuzz/fuzz_$(1).c $(2) $$(FUZZ_HEADERS)
 	@mkdir -p $$(@D)
 	$$(call say,FUZZCC,$$@) $$(CLANG) -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -std=gnu17 -ffp-contract=off \
-	  -fno-strict-aliasing $$(CPPFLAGS) -o $$@ tests/fuzz/fuzz_$(1).c $$(filter %.c,$(2)) $(3) -lm -lpthread
+	  -fno-strict-aliasing -Wno-pass-failed $$(CPPFLAGS) -o $$@ tests/fuzz/fuzz_$(1).c $$(filter %.c,$(2)) $(3) -lm -lpthread
 endef
 
 UNIT_TESTS :=

@@ -393,6 +393,7 @@ static enum status take_records(struct capture *c, struct diag *diag)
     leave_out_replaced(c);
     for (size_t i = 0; i < c->segment_count; i++)
         total += count_records(&c->segments[i]);
+    c->record_count = 0;
     c->records = malloc((total + 1) * sizeof(void *));
     if (!c->records)
         return diag_set(diag, STATUS_NO_MEMORY, c->path, -1, "no memory for %zu records", total);

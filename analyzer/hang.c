@@ -99,7 +99,7 @@ static void take_thread(struct hang *h, const struct cap_thread_state *state)
 static struct hang_stream *stream_by_id(struct hang *h, uint32_t id)
 {
     for (size_t i = 0; i < h->stream_count; i++)
-        if (h->streams[i].stream->id == id)
+        if (h->streams[i].stream && h->streams[i].stream->id == id)
             return &h->streams[i];
     return NULL;
 }
@@ -179,7 +179,7 @@ static uint64_t done_before(const struct hang *h, const struct hang_stream *s)
 {
     const struct capture *c = h->session->capture;
     uint64_t done = s->state ? s->state->complete : 0;
-    for (size_t i = 0; i < c->record_count; i++) {
+    for (size_t i = 0; s->stream && i < c->record_count; i++) {
         const struct cap_sync *sync = (const void *)c->records[i];
         if (sync->head.type != CAP_SYNC || sync->result || !sync->wait_ns)
             continue;

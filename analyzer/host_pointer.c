@@ -113,8 +113,7 @@ size_t host_pointer_arguments(const struct model *m, const struct model_launch *
     for (uint32_t from = 0; next_argument(m, l, from, &a); from = a.index, count++) {
         map_text(m, a.map, text, sizeof text);
         finding_evidence(f, "host-pointer",
-                         "argument %u of launch %u (0x%" PRIx64
-                         ") is an address of %s, which this device cannot reach",
+                         "argument %u of launch %u (0x%" PRIx64 ") is an address of %s, which this device cannot reach",
                          a.index, l->number, a.value, text);
     }
     return count;

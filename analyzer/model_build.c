@@ -46,8 +46,8 @@ static bool make_arrays(struct model *m, const struct census *n)
     m->names = array(n->of[CAP_NAME], sizeof(void *));
     m->options = array(n->of[CAP_OPTION], sizeof(void *));
     return m->kernels && m->allocations && m->launches && m->changes && m->snapshots && m->damages && m->looks &&
-           m->reserves && m->host_maps && m->errors && m->bad_frees && m->notes && m->options && m->operators && m->marks && m->names &&
-           m->region_records;
+           m->reserves && m->host_maps && m->errors && m->bad_frees && m->notes && m->options && m->operators &&
+           m->marks && m->names && m->region_records;
 }
 
 static bool add_kernel(struct model *m, const struct cap_kernel *record)

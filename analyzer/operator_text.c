@@ -159,7 +159,7 @@ static void collective_text(const struct capture *c, const struct model_operator
     if (operator_number(c, op, "root", &value) && (size_t)at < bytes)
         at += snprintf(out + at, bytes - (size_t)at, " root %" PRId64, (int64_t)value);
     if (operator_number(c, op, "peer", &value) && (size_t)at < bytes)
-        at += snprintf(out + at, bytes - (size_t)at, " peer %" PRId64, (int64_t)value);
+        snprintf(out + at, bytes - (size_t)at, " peer %" PRId64, (int64_t)value);
 }
 
 void operator_summary(const struct capture *c, const struct model_operator *op, char *out, size_t bytes)

@@ -34,7 +34,7 @@ void store_touch_write(cJSON *to, const struct judgement *j)
 static bool read_number(const cJSON **at, uint64_t *out)
 {
     const cJSON *item = *at;
-    if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0) || item->valuedouble >= LARGEST)
+    if (!item || !cJSON_IsNumber(item) || !(item->valuedouble >= 0) || item->valuedouble >= LARGEST)
         return false;
     *out = (uint64_t)item->valuedouble;
     *at = item->next;

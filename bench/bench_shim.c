@@ -70,10 +70,11 @@ __attribute__((noinline)) static double loop(enum what what, unsigned count, uns
     double begin = now_ns();
     cost->best = 1e30;
     for (unsigned part = 0; part < LOOP_PARTS; part++) {
+        const unsigned calls = count / LOOP_PARTS;
         double from = now_ns();
-        for (unsigned i = 0; i < count / LOOP_PARTS; i++)
+        for (unsigned i = 0; i < calls; i++)
             call(what, params);
-        double ns = (now_ns() - from) / (count / LOOP_PARTS);
+        double ns = (now_ns() - from) / calls;
         cost->best = ns < cost->best ? ns : cost->best;
     }
     return cost->mean = (now_ns() - begin) / count;

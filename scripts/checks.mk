@@ -25,7 +25,7 @@ tsan: ## the same under ThreadSanitizer
 	$(MAKE) B=build/tsan SAN="-fsanitize=thread" CFLAGS="-O1 -g -Wno-tsan" unit
 
 tidy: ## clang-tidy, warnings are errors
-	@scripts/run-tidy $(filter %.c,$(SOURCES))
+	@scripts/run-tidy $(filter-out docs/%,$(filter %.c,$(SOURCES)))
 
 .PHONY: docs
 docs: $(TARGETS) $(PROGRAMS) $(UNIT_TESTS) ## write the generated pages of docs/

@@ -414,11 +414,11 @@ static struct map conditionals; /* CUgraphNode -> struct conditional; few, kept 
 void graph_conditional_added(CUgraphNode node, const CUgraph *bodies, unsigned count)
 {
     uint64_t old = 0;
-    struct conditional *c = bodies && count <= BODIES_MAX ? malloc(sizeof *c + count * sizeof *bodies) : NULL;
+    struct conditional *c = bodies && count <= BODIES_MAX ? malloc(sizeof *c + count * sizeof(void *)) : NULL;
     if (!c)
         return;
     c->count = count;
-    memcpy(c->bodies, bodies, count * sizeof *bodies);
+    memcpy(c->bodies, bodies, count * sizeof(void *));
     pthread_mutex_lock(&lock);
     map_get(&conditionals, (uint64_t)(uintptr_t)node, &old);
     bool kept = memory_map_put(&conditionals, (uint64_t)(uintptr_t)node, (uint64_t)(uintptr_t)c, false);
@@ -434,7 +434,7 @@ static unsigned bodies_of(CUgraphNode node, CUgraph bodies[BODIES_MAX])
     if (map_get(&conditionals, (uint64_t)(uintptr_t)node, &value)) {
         const struct conditional *c = (void *)(uintptr_t)value;
         count = c->count;
-        memcpy(bodies, c->bodies, count * sizeof *bodies);
+        memcpy(bodies, c->bodies, count * sizeof(void *));
     }
     pthread_mutex_unlock(&lock);
     return count;

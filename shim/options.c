@@ -151,9 +151,13 @@ static bool parse_snapshots(const char *text)
 
 static bool parse_budget(const char *text)
 {
+    if (strcmp(text, "off") == 0) {
+        options.budget = 0;
+        return true;
+    }
     char *end;
-    double value = strcmp(text, "off") == 0 ? 0 : strtod(text, &end);
-    if (strcmp(text, "off") != 0 && (end == text || (*end && strcmp(end, "%") != 0) || !(value > 0) || value > 100))
+    double value = strtod(text, &end);
+    if (end == text || (*end && strcmp(end, "%") != 0) || !(value > 0) || value > 100)
         return false;
     options.budget = value / 100;
     return true;

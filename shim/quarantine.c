@@ -243,7 +243,7 @@ void quarantine_look(void)
     struct tracked_context *context = options.quarantine ? track_current_context() : NULL;
     const struct device_work *work = device_work(context);
     struct held *mine = NULL, *h;
-    if (!work)
+    if (!context || !work)
         return;
     while ((h = unlink_oldest(context->id))) { /* nobody else gives back what is not in the list */
         h->next = mine;

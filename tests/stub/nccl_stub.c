@@ -85,7 +85,7 @@ static bool combine(void *into, const void *from, size_t count, int type, int re
 /* What each rank sends, one behind the other: `count` elements of each. Owned by the caller. */
 static uint8_t *gather(struct operation *const *all, int ranks, size_t bytes)
 {
-    uint8_t *data = malloc(bytes * (size_t)ranks + 1);
+    uint8_t *data = calloc((size_t)ranks + 1, bytes + 1); /* a rank may send nothing */
     for (int r = 0; data && r < ranks; r++)
         if (all[r]->send && !fetch(data + bytes * (size_t)r, all[r]->send, bytes, all[r]->stream)) {
             free(data);
@@ -97,6 +97,8 @@ static uint8_t *gather(struct operation *const *all, int ranks, size_t bytes)
 static bool together(struct operation *const *all, int ranks)
 {
     const struct operation *first = all[0];
+    if (!first)
+        return false;
     size_t one = first->count * type_bytes(first->type), n = (size_t)ranks;
     bool scatters = first->kind == REDUCE_SCATTER, ok = true;
     uint8_t *data = gather(all, ranks, scatters ? one * n : one);
@@ -152,7 +154,7 @@ static ncclResult_t run(void)
         if (!queue[i].done && queue[i].kind == SEND)
             ok = exchange(&queue[i]);
     for (int i = 0; ok && i < queued; i++) {
-        struct operation *all[RANKS], *op = &queue[i];
+        struct operation *all[RANKS] = {NULL}, *op = &queue[i];
         if (op->done)
             continue;
         for (int r = 0; ok && r < op->comm->ranks; r++)
@@ -235,12 +237,17 @@ ncclResult_t ncclCommInitAll(ncclComm_t *comm, int ndev, const int *devlist)
 {
     if (!comm || ndev < 1 || ndev > RANKS || cuInit(0) != CUDA_SUCCESS) /* the real one uses the driver here, too */
         return (ncclResult_t)INVALID;
-    struct ncclComm **clique = calloc((size_t)ndev, sizeof *clique), *all = calloc((size_t)ndev, sizeof *all);
-    for (int r = 0; clique && all && r < ndev; r++) {
+    struct ncclComm **clique = calloc((size_t)ndev, sizeof(void *)), *all = calloc((size_t)ndev, sizeof *all);
+    if (!clique || !all) {
+        free(clique);
+        free(all);
+        return (ncclResult_t)INVALID;
+    }
+    for (int r = 0; r < ndev; r++) {
         all[r] = (struct ncclComm){r, ndev, clique};
         comm[r] = clique[r] = &all[r];
     }
-    return clique && all ? ncclSuccess : (ncclResult_t)INVALID;
+    return ncclSuccess;
 }
 
 /* The communicator of a lone rank; more processes are not this stub's business. */

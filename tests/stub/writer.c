@@ -165,7 +165,7 @@ static void on_fault(int number, siginfo_t *info, void *context)
 static void on_trap(int number, siginfo_t *info, void *context)
 {
     ucontext_t *user = context;
-    user->uc_mcontext.gregs[REG_EFL] &= ~0x100ll;
+    user->uc_mcontext.gregs[REG_EFL] &= ~0x100LL;
     for (int i = 0; i < 2; i++) {
         if (opened[i] ? mprotect(opened[i], 4096, PROT_READ) != 0 : i == 0)
             writer_log->lost++;

@@ -238,7 +238,7 @@ static void plain_insert(struct model_allocation **plain, size_t *count, struct 
     size_t at = kept;
     while (at > 0 && plain[at - 1]->address > a->address)
         at--;
-    memmove(plain + at + 1, plain + at, (kept - at) * sizeof *plain);
+    memmove(plain + at + 1, plain + at, (kept - at) * sizeof(void *));
     plain[at] = a;
     *count = kept + 1;
 }
@@ -260,7 +260,7 @@ static void test_address_list_like_a_plain_one(void **state)
             if (i % 5 == 4) {
                 size_t gone = (random >> 8) % count;
                 address_list_remove(&list, plain[gone]);
-                memmove(plain + gone, plain + gone + 1, (--count - gone) * sizeof *plain);
+                memmove(plain + gone, plain + gone + 1, (--count - gone) * sizeof(void *));
             }
         }
         struct address_place place = {0};

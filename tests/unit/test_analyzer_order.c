@@ -110,8 +110,8 @@ static void count_pair(void *context, const struct order_pair *p)
 /* How many pairs there are; ends the bench. */
 static size_t bench_pairs(struct bench *b)
 {
-    struct capture *c;
-    struct model *m;
+    struct capture *c = NULL;
+    struct model *m = NULL;
     struct diag diag = {.text = ""};
     if (capture_open(capture_make_write(&b->make), &c, &diag) || model_build(c, &m, &diag))
         fail_msg("%s", diag.text);

@@ -298,7 +298,7 @@ static void check_killed(const char *folder, uint32_t told, uint64_t after)
 /* KILLS=1000 (and SEED) by hand: then the only test. */
 static void test_capture_is_whole_after_kills_at_random(void **state)
 {
-    const char *wanted = getenv("KILLS");
+    const char *wanted = getenv("KILLS"), *seed = getenv("SEED");
     unsigned kills = wanted ? (unsigned)atoi(wanted) : 25, with_launches = 0;
     struct writer w = {.directory = "/tmp/crash-test-XXXXXX"};
     char path[80];
@@ -310,7 +310,7 @@ static void test_capture_is_whole_after_kills_at_random(void **state)
     uint32_t *told = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     assert_ptr_not_equal(told, MAP_FAILED);
     close(fd);
-    uint64_t life = 0, state_of_chance = getenv("SEED") ? strtoull(getenv("SEED"), NULL, 10) : 20;
+    uint64_t life = 0, state_of_chance = seed ? strtoull(seed, NULL, 10) : 20;
     for (unsigned k = 0; k <= kills; k++) {
         *told = 0;
         uint64_t begin = now_ns(), after = 0;

@@ -289,7 +289,7 @@ static void test_capture_thread_of_a_handed_on_segment(void **state)
     capture_make_set(&m, 0x3000, 8);
     assert_int_equal(capture_open(capture_make_write(&m), &c, &diag), STATUS_OK);
     assert_true(capture_threads_find(&threads, c) && threads.several);
-    uint32_t found[3], count = 0;
+    uint32_t found[3] = {0}, count = 0;
     for (size_t i = 0; i < c->record_count; i++)
         if (c->records[i]->type == CAP_SET && count < 3)
             found[count++] = capture_threads_of(&threads, c->records[i]);

@@ -47,20 +47,6 @@ bool blob_broken(void)
     return __atomic_load_n(&broken, __ATOMIC_RELAXED);
 }
 
-static bool write_all(int fd, const char *at, size_t left)
-{
-    while (left) {
-        ssize_t put = write(fd, at, left);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put <= 0)
-            return false;
-        at += put;
-        left -= (size_t)put;
-    }
-    return true;
-}
-
 /* One frame, piece by piece: contents may be large, and memory for their compressed form is not ours to take. */
 static bool compress_into(int fd, const struct blob_job *job, size_t *out_bytes)
 {
@@ -82,7 +68,7 @@ static bool compress_into(int fd, const struct blob_job *job, size_t *out_bytes)
         }
         *out_bytes += out.pos;
         errno = EFBIG;
-        if (!capture_size_allowed(*out_bytes) || !write_all(fd, piece, out.pos))
+        if (!capture_size_allowed(*out_bytes) || !capture_write_all(fd, piece, out.pos))
             return false;
     }
     return true;

@@ -105,6 +105,21 @@ int capture_size_allowed(uint64_t bytes)
     return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur;
 }
 
+bool capture_write_all(int fd, const void *data, size_t bytes)
+{
+    const char *at = data;
+    while (bytes) {
+        ssize_t n = write(fd, at, bytes);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        at += n;
+        bytes -= (size_t)n;
+    }
+    return true;
+}
+
 /* A new file of `bytes` allocated bytes, mapped shared; errno tells why not. No descriptor stays open: programs close
  * or reuse descriptors they do not know. */
 static void *map_new_file(const char *path, size_t bytes)

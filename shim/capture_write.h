@@ -73,5 +73,7 @@ uint64_t capture_tsc_to_mono(uint64_t tsc); /* a point in time as CLOCK_MONOTONI
 
 /* Whether a file may grow to `bytes`: beyond RLIMIT_FSIZE the kernel would send SIGXFSZ, which ends the program. */
 int capture_size_allowed(uint64_t bytes);
+/* Writes all of it, through interruptions; false: it could not. */
+bool capture_write_all(int fd, const void *data, size_t bytes);
 
 #endif

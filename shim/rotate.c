@@ -258,21 +258,6 @@ static void drop_names(const struct cap_head *record, void *unused)
     }
 }
 
-static bool write_all(int fd, const void *data, size_t bytes)
-{
-    const char *at = data;
-    while (bytes) {
-        ssize_t n = write(fd, at, bytes);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        at += n;
-        bytes -= (size_t)n;
-    }
-    return true;
-}
-
 /* The file appears whole, under the number of a segment. From that moment on it stands for the segment `dropped` and
  * the carry segment before it, whether these are still there or not. */
 static bool write_carry(const struct buf *records, unsigned number, const struct closed *dropped)
@@ -292,7 +277,7 @@ static bool write_carry(const struct buf *records, unsigned number, const struct
     int fd = open(hidden, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0)
         return false;
-    bool ok = write_all(fd, &head, sizeof head) && write_all(fd, records->data, records->size);
+    bool ok = capture_write_all(fd, &head, sizeof head) && capture_write_all(fd, records->data, records->size);
     ok = close(fd) == 0 && ok && rename(hidden, path) == 0;
     if (!ok)
         unlink(hidden);

@@ -2,7 +2,7 @@
 # What needs no executor comes first: the fuzz target is made of it alone.
 ANALYZER_READ_SOURCES = analyzer/capture_read.c analyzer/capture_check.c analyzer/capture_check_scopes.c analyzer/capture_blob.c analyzer/capture_thread.c \
 	analyzer/model_scopes.c analyzer/operator.c analyzer/operator_text.c analyzer/marks.c analyzer/slabs.c analyzer/classify_marks.c analyzer/model_build.c analyzer/model_graph.c analyzer/model_live.c analyzer/address_list.c analyzer/model_times.c analyzer/name.c analyzer/symbol.c \
-	analyzer/judgement.c analyzer/store.c analyzer/store_check.c analyzer/store_touch.c analyzer/finding.c analyzer/classify.c analyzer/classify_faults.c analyzer/fault_pointer.c \
+	analyzer/judgement.c analyzer/judgements.c analyzer/store.c analyzer/store_check.c analyzer/store_runs.c analyzer/store_touch.c analyzer/finding.c analyzer/classify.c analyzer/classify_faults.c analyzer/fault_pointer.c \
 	analyzer/classify_damage.c analyzer/classify_errors.c analyzer/classify_frees.c analyzer/classify_guard.c analyzer/classify_held.c analyzer/classify_copies.c analyzer/classify_differences.c analyzer/classify_numbers.c analyzer/classify_order.c analyzer/classify_leaks.c analyzer/host_pointer.c analyzer/order.c analyzer/order_clock.c analyzer/place.c \
 	analyzer/session.c analyzer/coverage.c analyzer/budget.c analyzer/hints.c analyzer/health_seen.c analyzer/element.c analyzer/bound.c analyzer/kernel_table.c analyzer/pattern.c analyzer/text.c analyzer/report_launch.c \
 	analyzer/report_text.c analyzer/report_json.c analyzer/report_operators.c
@@ -26,6 +26,7 @@ CAPTURE_MAKE = $(B)/obj/tests/unit/capture_make.o
 $(eval $(call unit_test,capture_read,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
 $(eval $(call fuzz_target,capture,$(ANALYZER_READ_SOURCES) analyzer/hang.c analyzer/hang_judge.c analyzer/process.c $(COMMON_SOURCES),$(ANALYZER_LIBS)))
 $(eval $(call unit_test,analyzer_verify,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
+$(eval $(call unit_test,analyzer_store,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
 $(eval $(call unit_test,analyzer_envelope,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
 $(eval $(call unit_test,analyzer_graph,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
 $(eval $(call unit_test,analyzer_model,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))

@@ -221,7 +221,7 @@ static bool join_sibling(const struct damage_case *c)
 
 static void add_next(const struct damage_case *c, struct finding *f)
 {
-    if (c->judgements->count == 0)
+    if (!judgements_known(c->judgements))
         finding_next(f, "ops-debug verify %s", c->model->capture->shell_path);
     finding_next(f, "ops-debug run --preset deep -- %s", c->model->capture->shell_program);
 }

@@ -118,7 +118,7 @@ static void take_sticky(const struct model *m, const struct judgements *js, cons
     if (out->count == before_this)
         return;
     struct finding *f = &out->items[before_this];
-    if (js->count == 0)
+    if (!judgements_known(js))
         finding_next(f, "ops-debug verify %s", m->capture->shell_path);
     finding_next(f, "ops-debug run --preset deep -- %s", m->capture->shell_program);
 }

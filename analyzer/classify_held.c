@@ -76,7 +76,7 @@ static void take(const struct model *m, const struct judgements *js, struct symb
     finding_summary(f, "%" PRIu64 " bytes written after the free of %s%s", d->length, text,
                     count ? "" : "; no recorded launch was given it");
     add_evidence(d, f);
-    if (js->count == 0)
+    if (!judgements_known(js))
         finding_next(f, "ops-debug verify %s", m->capture->shell_path);
     finding_next(f, "ops-debug run --preset deep -- %s", m->capture->shell_program);
 }

@@ -31,7 +31,7 @@ struct coverage coverage_of(const struct model *m, const struct judgements *js)
     struct coverage c = {.launches = m->launch_count};
     for (size_t i = 0; i < m->launch_count; i++) {
         const struct judgement *j = judgements_find(js, m->launches[i].number);
-        const char *none = js->count ? "not-selected" : "not-verified";
+        const char *none = judgements_known(js) ? "not-selected" : "not-verified";
         if (j && j->verdict == JUDGEMENT_CHECKED)
             c.as_written.checked++;
         else

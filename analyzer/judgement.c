@@ -53,38 +53,6 @@ const char *judgement_pattern_kind_name(enum judgement_pattern_kind kind)
     return kind < JUDGEMENT_PATTERN_KINDS ? names[kind] : "?";
 }
 
-struct judgement *judgements_find(const struct judgements *js, size_t launch)
-{
-    size_t low = 0, high = js->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (js->items[middle].launch < launch)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < js->count && js->items[low].launch == launch ? &js->items[low] : NULL;
-}
-
-bool judgements_merge(struct judgements *to, struct judgements *from)
-{
-    struct judgement *all = calloc(to->count + from->count + 1, sizeof *all);
-    size_t i = 0, k = 0, n = 0;
-    while (all && (i < to->count || k < from->count)) {
-        bool mine = k == from->count || (i < to->count && to->items[i].launch <= from->items[k].launch);
-        if (mine && k < from->count && to->items[i].launch == from->items[k].launch)
-            judgement_clear(&from->items[k++]);
-        all[n++] = mine ? to->items[i++] : from->items[k++];
-    }
-    if (all) {
-        free(to->items);
-        *to = (struct judgements){all, n};
-        from->count = 0;
-    }
-    judgements_free(from);
-    return all != NULL;
-}
-
 struct judgement_access judgement_access_copy(const struct judgement_access *from)
 {
     struct judgement_access to = *from;
@@ -126,12 +94,4 @@ void judgement_clear(struct judgement *j)
     free(j->reason);
     free(j->detail);
     *j = (struct judgement){0};
-}
-
-void judgements_free(struct judgements *js)
-{
-    for (size_t i = 0; i < js->count; i++)
-        judgement_clear(&js->items[i]);
-    free(js->items);
-    *js = (struct judgements){0};
 }

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/map.h"
+
 /* "Executed as written?" CHECKED: judged, and either sound or with faults or differences that are listed. NOT: see
  * reason. */
 enum judgement_verdict { JUDGEMENT_NOT, JUDGEMENT_CHECKED };
@@ -201,19 +203,49 @@ struct judgement {
     bool raced; /* part of a stream race that was told; not stored */
 };
 
+/* Of many launches the same few words are all there is to say: why they were not judged. These are kept once, and by
+ * launch only which ones apply. */
 struct judgements {
     struct judgement *items; /* owned; by launch number */
     size_t count;
+    size_t capacity;          /* of items; may be 0 when somebody else made them */
+    struct judgement *common; /* owned; `launch` is the first that it is said of */
+    size_t common_count;
+    uint32_t *said;    /* owned; by launch number: 1 + index in `common`, 0: see items. NULL: nothing is common */
+    size_t launches;   /* the highest number that `said` has room for */
+    size_t said_count; /* of how many launches it says something */
+    struct map index;  /* hash of what is said -> index in `common` */
 };
+
+/* Why a launch was not judged when somebody stopped verify before: any other judgement says more. */
+#define JUDGEMENT_INTERRUPTED "interrupted"
 
 const char *judgement_fault_kind_name(enum judgement_fault_kind kind);
 const char *judgement_difference_kind_name(enum judgement_difference_kind kind);
 const char *judgement_number_kind_name(enum judgement_number_kind kind);
 const char *judgement_operation_name(enum judgement_operation type);
 const char *judgement_pattern_kind_name(enum judgement_pattern_kind kind);
-/* NULL when the launch was not looked at. */
+/* 1 + index in `common` of what is said of the launch; 0: it has an item, or nothing is known. */
+static inline uint32_t judgements_said(const struct judgements *judgements, size_t launch)
+{
+    return judgements->said && launch <= judgements->launches ? judgements->said[launch] : 0;
+}
+/* NULL when the launch was not looked at. What is common to several launches is not to be changed. */
 struct judgement *judgements_find(const struct judgements *judgements, size_t launch);
-/* Moves into `to` what `from` has and `to` has not, in order; empties `from`. False: no memory, `to` is as it was. */
+/* Takes *judgement over and empties it; of a launch numbered 1 to `launches` of which nothing is known yet. The order
+ * of items is the order of calls, see judgements_sort(). False: no memory, *judgement is the caller's as before. */
+bool judgements_add(struct judgements *judgements, struct judgement *judgement, size_t launches);
+/* Says what common[which] says of one more launch, numbered 1 to `launches`. False: of that one something is said. */
+bool judgements_say(struct judgements *judgements, size_t which, size_t launch);
+/* Puts the items in order. Returns 0, or the number of a launch that comes twice. */
+size_t judgements_sort(struct judgements *judgements);
+/* Of how many launches something is known. */
+static inline size_t judgements_known(const struct judgements *judgements)
+{
+    return judgements->count + judgements->said_count;
+}
+/* Moves into `to` what `from` has and `to` has not, in order; empties `from`. False: no memory, `to` is then sound, but
+ * may lack some of it. */
 bool judgements_merge(struct judgements *to, struct judgements *from);
 void judgement_clear(struct judgement *judgement);
 struct judgement_access judgement_access_copy(const struct judgement_access *access); /* with strings of its own */

@@ -335,6 +335,6 @@ void report_text(FILE *out, struct session *s, struct report_style style)
         print_cost(out, s);
     hints_each(s, print_hint, &(struct hint_printer){out, "not on    "});
     print_trouble(out, s, style);
-    if (!style.brief && !s->judgements.count && s->model->snapshot_count)
+    if (!style.brief && !judgements_known(&s->judgements) && s->model->snapshot_count)
         fprintf(out, "next      ops-debug verify %s\n", s->capture->shell_path);
 }

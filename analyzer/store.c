@@ -1,5 +1,6 @@
 #include "analyzer/store.h"
 #include "analyzer/store_check.h"
+#include "analyzer/store_runs.h"
 #include "analyzer/store_touch.h"
 
 #include <errno.h>
@@ -16,7 +17,8 @@
 
 #include "common/diag.h"
 
-enum { STORE_VERSION = 1 };
+/* 2: what is common to many launches is stored once. 1: one entry per launch. */
+enum { STORE_VERSION = 2, STORE_OLDEST = 1 };
 #define STORE_LIMIT ((off_t)1 << 30)
 
 /* ---- writing ---- */
@@ -213,48 +215,99 @@ static cJSON *judgement_json(const struct judgement *j)
     return json;
 }
 
-static enum status write_text(const char *path, const char *text, struct diag *diag)
-{
-    char temporary[4096];
-    if (snprintf(temporary, sizeof temporary, "%s.%d.tmp", path, (int)getpid()) >= (int)sizeof temporary)
-        return diag_set(diag, STATUS_IO, path, -1, "the path is too long");
-    FILE *f = fopen(temporary, "wbe");
-    if (!f)
-        return diag_set(diag, STATUS_IO, path, -1, "%s", strerror(errno));
-    bool ok = fputs(text, f) >= 0 && fputc('\n', f) != EOF;
-    ok = fclose(f) == 0 && ok;
-    if (ok && rename(temporary, path) == 0)
-        return STATUS_OK;
-    enum status status = diag_set(diag, STATUS_IO, path, -1, "%s", strerror(errno));
-    unlink(temporary);
-    return status;
-}
-
 /* Launches are counted from the oldest that is left of a capture with a limit: which one that is. */
 static uint64_t first_launch(const struct model *m)
 {
     return m->launch_count ? model_launch_seq(&m->launches[0]) : 0;
 }
 
-enum status store_write(const struct model *m, const struct judgements *js, struct diag *diag)
+/* One at a time: there may be millions. Takes `json` over. */
+static bool print_item(FILE *to, cJSON *json, bool first)
 {
-    char path[4096];
-    snprintf(path, sizeof path, "%s/verify.json", m->capture->path);
+    char *text = cJSON_PrintUnformatted(json);
+    bool ok = text && (first || fputc(',', to) != EOF) && fputs(text, to) >= 0;
+    cJSON_Delete(json);
+    free(text);
+    return ok;
+}
+
+/* Those of `js` about whose launches `newer` (may be NULL) says nothing. */
+static bool print_items(FILE *to, const struct judgements *js, const struct judgements *newer, bool *first)
+{
+    bool ok = true;
+    for (size_t i = 0; ok && i < js->count; i++) {
+        if (newer && judgements_find(newer, js->items[i].launch))
+            continue;
+        ok = print_item(to, judgement_json(&js->items[i]), *first);
+        *first = false;
+    }
+    return ok;
+}
+
+static bool print_common(FILE *to, const struct judgements *js, const struct judgements *newer, bool *first)
+{
+    struct store_runs *runs = calloc(js->common_count + 1, sizeof *runs);
+    bool ok = runs != NULL;
+    for (size_t launch = 1; ok && js->said && launch <= js->launches; launch++)
+        if (js->said[launch] && !(newer && judgements_find(newer, launch)))
+            store_runs_add(&runs[js->said[launch] - 1], launch);
+    for (size_t i = 0; runs && i < js->common_count; i++) {
+        const char *launches = store_runs_text(&runs[i]);
+        if (ok && launches && *launches) {
+            cJSON *json = judgement_json(&js->common[i]);
+            cJSON_AddStringToObject(json, "launches", launches);
+            ok = print_item(to, json, *first);
+            *first = false;
+        }
+        ok = ok && launches;
+        store_runs_free(&runs[i]);
+    }
+    free(runs);
+    return ok;
+}
+
+static bool print_head(FILE *to, const struct model *m)
+{
     cJSON *root = cJSON_CreateObject();
     cJSON_AddNumberToObject(root, "version", STORE_VERSION);
     add_u64(root, "start_realtime_ns", m->capture->header.start_realtime_ns);
     cJSON_AddNumberToObject(root, "pid", m->capture->header.pid);
     cJSON_AddNumberToObject(root, "launches", (double)m->launch_count);
     add_u64(root, "first_launch", first_launch(m));
-    cJSON *items = cJSON_AddArrayToObject(root, "judgements");
-    for (size_t i = 0; i < js->count; i++)
-        cJSON_AddItemToArray(items, judgement_json(&js->items[i]));
     char *text = cJSON_PrintUnformatted(root);
+    bool ok = text && fprintf(to, "%.*s", (int)strlen(text) - 1, text) > 0; /* its brace is closed later */
     cJSON_Delete(root);
-    if (!text)
-        return diag_set(diag, STATUS_NO_MEMORY, path, -1, "no memory");
-    enum status status = write_text(path, text, diag);
     free(text);
+    return ok;
+}
+
+bool store_print(FILE *to, const struct model *m, const struct judgements *js, const struct judgements *older)
+{
+    bool first = true, first_common = true;
+    bool ok = print_head(to, m) && fputs(",\"judgements\":[", to) >= 0 && print_items(to, js, NULL, &first);
+    ok = ok && (!older || print_items(to, older, js, &first)) && fputs("],\"common\":[", to) >= 0;
+    ok = ok && print_common(to, js, NULL, &first_common);
+    ok = ok && (!older || print_common(to, older, js, &first_common)) && fputs("]}\n", to) >= 0;
+    return ok;
+}
+
+enum status store_write(const struct model *m, const struct judgements *js, const struct judgements *older,
+                        struct diag *diag)
+{
+    char path[4096], temporary[4096 + 32];
+    if (snprintf(path, sizeof path, "%s/verify.json", m->capture->path) >= (int)sizeof path)
+        return diag_set(diag, STATUS_IO, m->capture->path, -1, "the path is too long");
+    snprintf(temporary, sizeof temporary, "%s.%d.tmp", path, (int)getpid());
+    errno = 0;
+    FILE *f = fopen(temporary, "wbe");
+    if (!f)
+        return diag_set(diag, STATUS_IO, path, -1, "%s", strerror(errno));
+    bool ok = store_print(f, m, js, older);
+    ok = fclose(f) == 0 && ok;
+    if (ok && rename(temporary, path) == 0)
+        return STATUS_OK;
+    enum status status = diag_set(diag, STATUS_IO, path, -1, "%s", errno ? strerror(errno) : "no memory");
+    unlink(temporary);
     return status;
 }
 
@@ -517,12 +570,6 @@ static char *read_text(const char *path, struct diag *diag, enum status *status)
     return text;
 }
 
-static int by_launch(const void *a, const void *b)
-{
-    size_t x = ((const struct judgement *)a)->launch, y = ((const struct judgement *)b)->launch;
-    return x < y ? -1 : x > y;
-}
-
 /* Stores that do not say where they count from were made before captures could have a limit. */
 static bool counts_alike(const struct model *m, const cJSON *root)
 {
@@ -530,37 +577,91 @@ static bool counts_alike(const struct model *m, const cJSON *root)
                                                      : !m->capture->header.dropped_before;
 }
 
+/* Takes *j over. `entry` is for messages. */
+static enum status take_judgement(const struct model *m, struct judgement *j, size_t entry, const char *path,
+                                  struct judgements *out, struct diag *diag)
+{
+    size_t launch = j->launch;
+    if (!store_check(m, j))
+        return diag_set(diag, STATUS_BAD_INPUT, path, -1,
+                        "entry %zu names a launch, or nodes of it, that the capture does not have", entry);
+    if (judgements_said(out, launch))
+        return diag_set(diag, STATUS_BAD_INPUT, path, -1, "launch %zu comes twice", launch);
+    if (!judgements_add(out, j, m->launch_count))
+        return diag_set(diag, STATUS_NO_MEMORY, path, -1, "no memory");
+    return STATUS_OK;
+}
+
+static enum status take_items(const struct model *m, const cJSON *items, const char *path, struct judgements *out,
+                              struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    size_t entry = 0;
+    for (const cJSON *item = items ? items->child : NULL; item && !status; item = item->next) {
+        struct judgement j = {0};
+        entry++;
+        status = read_judgement(item, &j) ? take_judgement(m, &j, entry, path, out, diag)
+                                          : diag_set(diag, STATUS_BAD_INPUT, path, -1, "entry %zu is malformed", entry);
+        judgement_clear(&j);
+    }
+    return status;
+}
+
+/* One entry is of many launches: `launches` has the runs of their numbers, the first of which is the entry's own. */
+static enum status take_common(const struct model *m, const cJSON *items, const char *path, struct judgements *out,
+                               struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    size_t entry = 0;
+    for (const cJSON *item = items ? items->child : NULL; item && !status; item = item->next) {
+        struct judgement j = {0};
+        struct store_runs_reader runs;
+        size_t launch, before = out->said_count;
+        entry++;
+        const cJSON *text = cJSON_GetObjectItemCaseSensitive(item, "launches");
+        if (!cJSON_IsString(text) || !read_judgement(item, &j) ||
+            !store_runs_start(&runs, text->valuestring, m->launch_count) || !store_runs_next(&runs, &launch)) {
+            judgement_clear(&j);
+            return diag_set(diag, STATUS_BAD_INPUT, path, -1, "entry %zu of what is common is malformed", entry);
+        }
+        j.launch = launch;
+        status = take_judgement(m, &j, entry, path, out, diag);
+        judgement_clear(&j);
+        if (!status && out->said_count == before)
+            return diag_set(diag, STATUS_BAD_INPUT, path, -1, "entry %zu says more than can be common", entry);
+        size_t which = status ? 0 : judgements_said(out, launch) - 1;
+        while (!status && store_runs_next(&runs, &launch))
+            if (!judgements_say(out, which, launch))
+                status = diag_set(diag, STATUS_BAD_INPUT, path, -1, "launch %zu comes twice", launch);
+        if (!status && runs.bad)
+            status = diag_set(diag, STATUS_BAD_INPUT, path, -1, "entry %zu of what is common is malformed", entry);
+    }
+    return status;
+}
+
 static enum status take_root(const struct model *m, const cJSON *root, const char *path, struct judgements *out,
                              struct diag *diag)
 {
-    const cJSON *items = cJSON_GetObjectItemCaseSensitive(root, "judgements"), *item;
+    const cJSON *items = cJSON_GetObjectItemCaseSensitive(root, "judgements");
+    double version = number(root, "version");
     if (!cJSON_IsObject(root) || !cJSON_IsArray(items))
         return diag_set(diag, STATUS_BAD_INPUT, path, 0, "not a verify.json");
-    if (number(root, "version") != STORE_VERSION)
-        return diag_set(diag, STATUS_BAD_INPUT, path, 0, "version %g; this analyzer reads version %d",
-                        number(root, "version"), STORE_VERSION);
+    if (version != STORE_VERSION && version != STORE_OLDEST)
+        return diag_set(diag, STATUS_BAD_INPUT, path, 0, "version %g; this analyzer reads versions %d to %d", version,
+                        STORE_OLDEST, STORE_VERSION);
     if (number64(root, "start_realtime_ns") != m->capture->header.start_realtime_ns ||
         number32(root, "pid") != m->capture->header.pid)
         return diag_set(diag, STATUS_BAD_INPUT, path, 0, "it belongs to another capture");
     if (!counts_alike(m, root))
         return diag_set(diag, STATUS_BAD_INPUT, path, 0, "the capture has dropped launches since");
-    out->items = calloc((size_t)cJSON_GetArraySize(items) + 1, sizeof *out->items);
-    if (!out->items)
-        return diag_set(diag, STATUS_NO_MEMORY, path, -1, "no memory");
-    cJSON_ArrayForEach(item, items)
-    {
-        struct judgement *j = &out->items[out->count++];
-        if (!read_judgement(item, j))
-            return diag_set(diag, STATUS_BAD_INPUT, path, -1, "entry %zu is malformed", out->count);
-        if (!store_check(m, j))
-            return diag_set(diag, STATUS_BAD_INPUT, path, -1,
-                            "entry %zu names a launch, or nodes of it, that the capture does not have", out->count);
-    }
-    qsort(out->items, out->count, sizeof *out->items, by_launch);
-    for (size_t i = 1; i < out->count; i++)
-        if (out->items[i - 1].launch == out->items[i].launch)
-            return diag_set(diag, STATUS_BAD_INPUT, path, -1, "launch %zu comes twice", out->items[i].launch);
-    return STATUS_OK;
+    enum status status = take_items(m, items, path, out, diag);
+    const cJSON *common = cJSON_GetObjectItemCaseSensitive(root, "common");
+    if (!status)
+        status = take_common(m, cJSON_IsArray(common) ? common : NULL, path, out, diag);
+    size_t twice = status ? 0 : judgements_sort(out);
+    if (twice)
+        status = diag_set(diag, STATUS_BAD_INPUT, path, -1, "launch %zu comes twice", twice);
+    return status;
 }
 
 enum status store_parse(const struct model *m, const char *text, const char *where, struct judgements *out,

@@ -5,11 +5,18 @@
 #ifndef ANALYZER_STORE_H
 #define ANALYZER_STORE_H
 
+#include <stdio.h>
+
 #include "analyzer/judgement.h"
 #include "analyzer/model.h"
 
-/* STATUS_IO when the folder cannot be written to; *diag says why. */
-enum status store_write(const struct model *model, const struct judgements *judgements, struct diag *diag);
+/* Also those of `older` (NULL: none) about whose launches `judgements` says nothing. STATUS_IO when the folder cannot
+ * be written to; *diag says why. */
+enum status store_write(const struct model *model, const struct judgements *judgements, const struct judgements *older,
+                        struct diag *diag);
+/* The text of it. False: no memory, or it could not be written. */
+bool store_print(FILE *to, const struct model *model, const struct judgements *judgements,
+                 const struct judgements *older);
 /* STATUS_NOT_FOUND when there is none. On any failure *out is empty. */
 enum status store_read(const struct model *model, struct judgements *out, struct diag *diag);
 

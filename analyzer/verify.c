@@ -141,20 +141,15 @@ static void merge_written(struct verify *v, const struct model_launch *l, const 
         v->reach[l->kernel - v->model->kernels] = VERIFY_REACH_ANYWHERE;
 }
 
-static bool take_launch(struct verify *v, const struct model_launch *l, bool selected, struct judgements *out)
+static bool cancelled(const struct verify *v)
 {
-    if (!selected) {
-        (model_launch_graph(l) ? verify_assume_graph : assume_written)(v, l);
-        return true;
-    }
-    struct judgement *j = &out->items[out->count++];
+    return v->options->cancel && atomic_load_explicit(v->options->cancel, memory_order_relaxed);
+}
+
+static void judge_kernel(struct verify *v, const struct model_launch *l, struct judgement *j)
+{
     struct verify_memory memory = {0};
     bool ran = false;
-    *j = (struct judgement){.launch = l->number};
-    if (model_launch_graph(l)) {
-        verify_judge_graph(v, l, j);
-        return true;
-    }
     verify_judge(v, l, j, &memory, &ran);
     if (ran)
         merge_written(v, l, &memory);
@@ -164,14 +159,35 @@ static bool take_launch(struct verify *v, const struct model_launch *l, bool sel
     assume_faults_written(v, j);
     verify_apply_stains(v, l);
     verify_memory_free(&memory);
-    return true;
 }
 
-static void walk(struct verify *v, struct selection *selection, struct judgements *out)
+/* False: no memory. */
+static bool take_launch(struct verify *v, const struct model_launch *l, bool selected, struct judgements *out)
+{
+    struct judgement j = {.launch = l->number};
+    if (!selected) {
+        (model_launch_graph(l) ? verify_assume_graph : assume_written)(v, l);
+        return true;
+    }
+    if (!cancelled(v))
+        (model_launch_graph(l) ? verify_judge_graph : judge_kernel)(v, l, &j);
+    if (cancelled(v)) { /* what was found in a launch that was broken off is not all there is to find */
+        judgement_clear(&j);
+        j.launch = l->number;
+        verify_not(&j, JUDGEMENT_INTERRUPTED, NULL);
+    }
+    bool ok = judgements_add(out, &j, v->model->launch_count);
+    judgement_clear(&j);
+    return ok;
+}
+
+/* False: no memory. */
+static bool walk(struct verify *v, struct selection *selection, struct judgements *out)
 {
     const struct model *m = v->model;
     size_t next = 0;
-    for (size_t i = 0; i < m->capture->record_count; i++) {
+    bool ok = true;
+    for (size_t i = 0; ok && i < m->capture->record_count; i++) {
         const struct cap_head *record = m->capture->records[i];
         model_live_advance(&v->live, record->seq);
         if (record->type == CAP_COPY)
@@ -184,10 +200,11 @@ static void walk(struct verify *v, struct selection *selection, struct judgement
             m->launches[next].record != (const void *)record)
             continue;
         const struct model_launch *l = &m->launches[next++];
-        if (v->options->progress)
-            v->options->progress(v->options->progress_context, l->number, m->launch_count);
-        take_launch(v, l, !selection || selection_takes(selection, l), out);
+        if (v->options->progress && !cancelled(v))
+            v->options->progress(v->options->progress_context, l, out);
+        ok = take_launch(v, l, !selection || selection_takes(selection, l), out);
     }
+    return ok;
 }
 
 enum status verify_start(struct verify *v, const struct model *m, const struct verify_options *options,
@@ -226,18 +243,18 @@ enum status verify_capture(const struct model *m, struct selection *selection, c
                            struct judgements *out, struct diag *diag)
 {
     struct verify v;
-    *out = (struct judgements){.items = calloc(m->launch_count + 1, sizeof *out->items)};
+    *out = (struct judgements){0};
     enum status status = verify_start(&v, m, options, diag);
-    if (!status && !out->items)
-        status = diag_set(diag, STATUS_NO_MEMORY, m->capture->path, -1, "no memory");
-    if (!status) {
-        walk(&v, selection, out);
-        verify_stains_rest(&v, out);
-    }
+    if (!status && !walk(&v, selection, out))
+        status = diag_set(diag, STATUS_NO_MEMORY, m->capture->path, -1, "no memory for the judgements");
     if (!status && v.live.no_memory)
         status = diag_set(diag, STATUS_NO_MEMORY, m->capture->path, -1, "no memory for the list of allocations");
+    if (!status && cancelled(&v)) /* a copy to the host that was not come to may yet show what is held back */
+        status = diag_set(diag, STATUS_CANCELLED, m->capture->path, -1, "interrupted");
+    if (!status)
+        verify_stains_rest(&v, out);
     verify_end(&v);
-    if (status)
+    if (status && status != STATUS_CANCELLED)
         judgements_free(out);
     return status;
 }

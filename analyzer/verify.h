@@ -17,12 +17,15 @@
 struct verify_options {
     uint32_t workers;
     uint64_t instruction_limit;
-    void (*progress)(void *context, size_t done, size_t of); /* may be NULL */
+    /* Called before each launch with what was judged so far, which is in order; may be NULL. */
+    void (*progress)(void *context, const struct model_launch *next, const struct judgements *so_far);
     void *progress_context;
+    const ptx_flag *cancel; /* becomes true: stops soon after; may be NULL */
 };
 
-/* Judges the launches that `selection` takes (NULL: all). *out is empty on failure (STATUS_NO_MEMORY only: what cannot
- * be judged is a judgement with its reason). */
+/* Judges the launches that `selection` takes (NULL: all). STATUS_CANCELLED: *out holds those that were judged till
+ * then, the others as JUDGEMENT_INTERRUPTED. On other failures (STATUS_NO_MEMORY only: what cannot be judged is a
+ * judgement with its reason) it is empty. */
 enum status verify_capture(const struct model *model, struct selection *selection, const struct verify_options *options,
                            struct judgements *out, struct diag *diag);
 

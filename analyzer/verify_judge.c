@@ -39,6 +39,7 @@ void verify_fill_launch(const struct verify *v, const struct model_launch *l, co
         .layout = REFERENCE_ISOLATED,
         .workers = v->options->workers,
         .instruction_limit = v->options->instruction_limit,
+        .cancel = v->options->cancel,
         .sm_count = v->sm_count,
     };
     memcpy(out->grid, l->config->grid, sizeof out->grid);

@@ -6,8 +6,8 @@
 
 /* Between its stamp and its last word a call may lose the processor; longer than this is not to be expected. */
 #define LONGEST_PAUSE_NS (100 * UINT64_C(1000000))
-/* Records that are looked at on either side. */
-enum { NEAR_RECORDS = 1 << 14 };
+/* Records that are looked at on either side, and how many of them are passed over at once when none is of that time. */
+enum { NEAR_RECORDS = 1 << 14, CHUNK = 256 };
 
 static uint64_t call_ns(const struct cap_head *record)
 {
@@ -75,10 +75,11 @@ bool overlap_start(struct overlap *o, const struct model *m)
         capture_threads_free(&threads);
         return true;
     }
+    o->chunks = calloc(c->record_count / CHUNK + 1, sizeof *o->chunks);
     o->threads = calloc(c->record_count + 1, sizeof *o->threads);
     o->ends = calloc(c->record_count + 1, sizeof *o->ends);
     struct map next = {0}; /* thread -> TSC of the record of it that follows */
-    bool ok = o->threads && o->ends;
+    bool ok = o->chunks && o->threads && o->ends;
     uint64_t ticks_per_ms = c->header.tsc_hz_estimate / 1000;
     for (size_t i = c->record_count; ok && i-- > 0;) {
         const struct cap_head *record = c->records[i];
@@ -90,6 +91,11 @@ bool overlap_start(struct overlap *o, const struct model *m)
             o->ends[i] = follows;
         if (starts_call(record))
             ok = map_put(&next, o->threads[i], record->tsc);
+        struct overlap_chunk *chunk = &o->chunks[i / CHUNK];
+        if (!chunk->end || record->tsc < chunk->start)
+            chunk->start = record->tsc;
+        if (o->ends[i] > chunk->end)
+            chunk->end = o->ends[i];
     }
     map_free(&next);
     capture_threads_free(&threads);
@@ -98,6 +104,7 @@ bool overlap_start(struct overlap *o, const struct model *m)
 
 void overlap_end(struct overlap *o)
 {
+    free(o->chunks);
     free(o->threads);
     free(o->ends);
     *o = (struct overlap){0};
@@ -126,17 +133,26 @@ static size_t index_of(const struct capture *c, const struct model_launch *l)
     return low;
 }
 
+static bool of_its_time(const struct overlap *o, size_t launch, size_t chunk)
+{
+    return o->chunks[chunk].start < o->ends[launch] && o->chunks[chunk].end > o->model->capture->records[launch]->tsc;
+}
+
 bool overlap_found(const struct overlap *o, const struct model_launch *l)
 {
     size_t count = o->model->capture->record_count;
     size_t launch = o->threads ? index_of(o->model->capture, l) : count;
     if (launch >= count)
         return false;
-    for (size_t i = launch; i-- > 0 && launch - i < NEAR_RECORDS;)
-        if (disturbs(o, launch, i))
-            return true;
-    for (size_t i = launch + 1; i < count && i - launch < NEAR_RECORDS; i++)
-        if (disturbs(o, launch, i))
-            return true;
+    size_t first = launch >= NEAR_RECORDS ? launch - NEAR_RECORDS + 1 : 0;
+    size_t last = count - launch > NEAR_RECORDS ? launch + NEAR_RECORDS : count;
+    for (size_t i = first; i < last;) {
+        size_t end = (i / CHUNK + 1) * CHUNK;
+        bool any = of_its_time(o, launch, i / CHUNK);
+        for (; any && i < end && i < last; i++)
+            if (i != launch && disturbs(o, launch, i))
+                return true;
+        i = end;
+    }
     return false;
 }

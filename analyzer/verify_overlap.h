@@ -6,10 +6,14 @@
 
 #include "analyzer/model.h"
 
+struct overlap_chunk { /* of neighbouring records: from the first one's stamp to the last end */
+    uint64_t start, end;
+};
 struct overlap {
     const struct model *model;
-    uint32_t *threads; /* owned; by record index; NULL: the program used CUDA in one thread only */
-    uint64_t *ends;    /* owned; by record index: TSC when the call had certainly done what it did */
+    uint32_t *threads;            /* owned; by record index; NULL: the program used CUDA in one thread only */
+    uint64_t *ends;               /* owned; by record index: TSC when the call had certainly done what it did */
+    struct overlap_chunk *chunks; /* owned; by record index / CHUNK */
 };
 
 /* False: no memory. Always followed by overlap_end(). */

@@ -304,7 +304,8 @@ void verify_apply_stains(struct verify *v, const struct model_launch *l)
 
 static void tell(struct verify *v, const struct model_launch *root, struct judgements *judgements)
 {
-    struct judgement *j = judgements_find(judgements, root->number);
+    /* Whose outputs are stained was executed: it has an item of its own. */
+    struct judgement *j = judgements_said(judgements, root->number) ? NULL : judgements_find(judgements, root->number);
     for (size_t i = 0; j && i < v->stain_count; i++) {
         struct verify_stain *s = &v->stains[i];
         if (s->launch != root || !s->faults)

@@ -82,6 +82,8 @@ static const char *reason_of(enum status status)
         return NULL;
     case STATUS_LIMIT:
         return "budget";
+    case STATUS_CANCELLED:
+        return "interrupted";
     case STATUS_NO_MEMORY:
         return "no-memory";
     case STATUS_NOT_SUPPORTED:
@@ -160,6 +162,7 @@ void reference_run(const struct reference_launch *launch, struct reference_resul
             .seed = launch->seed,
             .workers = launch->workers,
             .instruction_limit = launch->instruction_limit,
+            .cancel = launch->cancel,
             .sm_count = launch->sm_count,
         };
         memcpy(run.grid, launch->grid, sizeof run.grid);

@@ -101,6 +101,7 @@ struct reference_launch {
     uint64_t seed;          /* order of blocks, warps and lanes; 0: as numbered */
     uint32_t workers;
     uint64_t instruction_limit;
+    const ptx_flag *cancel; /* as in struct ptx_launch; may be NULL */
     uint32_t sm_count;
 };
 

@@ -141,7 +141,7 @@ static void test_counts_round_trip(void **state)
     struct judgements read;
     struct diag diag;
     bench_verify(&b, strided_ptx, STEP, "softgpu");
-    assert_int_equal(store_write(b.session.model, &b.session.judgements, &diag), STATUS_OK);
+    assert_int_equal(store_write(b.session.model, &b.session.judgements, NULL, &diag), STATUS_OK);
     assert_int_equal(store_read(b.session.model, &read, &diag), STATUS_OK);
     assert_int_equal(read.count, 2);
     struct judgement_counts mine = b.session.judgements.items[1].counts, kept = read.items[1].counts;

@@ -108,7 +108,7 @@ static void end(struct bench *b)
 static void expect(struct bench *b, const char *reason)
 {
     verify(b);
-    const struct judgement *j = &b->session.judgements.items[0];
+    const struct judgement *j = judgements_find(&b->session.judgements, 1);
     for (size_t i = 0; i < b->session.findings.count; i++)
         fail_msg("unexpected: %s", b->session.findings.items[i].summary);
     if ((reason == NULL) != (j->reason == NULL) || (reason && strcmp(reason, j->reason) != 0))
@@ -120,8 +120,8 @@ static void expect_mismatch(struct bench *b, int element)
 {
     verify(b);
     if (b->session.findings.count != 1)
-        fail_msg("%zu findings, %s (%s)", b->session.findings.count, b->session.judgements.items[0].reason,
-                 b->session.judgements.items[0].detail);
+        fail_msg("%zu findings, %s (%s)", b->session.findings.count, judgements_find(&b->session.judgements, 1)->reason,
+                 judgements_find(&b->session.judgements, 1)->detail);
     const struct finding *f = &b->session.findings.items[0];
     assert_int_equal(f->class, FINDING_MISMATCH);
     assert_int_equal(f->allocation, b->out);

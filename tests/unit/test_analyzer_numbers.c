@@ -274,7 +274,7 @@ static void test_numbers_round_trip(void **state)
     root_bench(&b);
     bench_launch(&b);
     bench_verify(&b);
-    assert_int_equal(store_write(b.session.model, &b.session.judgements, &diag), STATUS_OK);
+    assert_int_equal(store_write(b.session.model, &b.session.judgements, NULL, &diag), STATUS_OK);
     assert_int_equal(store_read(b.session.model, &again, &diag), STATUS_OK);
     assert_int_equal(again.items[0].number_count, 1);
     const struct judgement_number *x = &b.session.judgements.items[0].numbers[0], *y = &again.items[0].numbers[0];
@@ -572,7 +572,7 @@ static void test_bounds_beyond_all_clocks(void **state)
 {
     struct bench b;
     struct judgement j = {.launch = 1, .bytes_known = true, .bytes_read = UINT64_MAX};
-    struct judgements js = {&j, 1};
+    struct judgements js = {.items = &j, .count = 1};
     bound_bench(&b, "some other device");
     struct cap_device slow = *b.session.model->device;
     slow.memory_clock_khz = 1;

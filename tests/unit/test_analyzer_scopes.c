@@ -239,7 +239,7 @@ static void race_in(uint16_t scope, bool inside)
                           .kernel_known = true,
                           .touches = &touch,
                           .touch_count = 1};
-    struct judgements js = {&j, 1};
+    struct judgements js = {.items = &j, .count = 1};
     classify_order(s.model, &js, s.symbols, &found);
     assert_int_equal(found.count, 1);
     assert_int_equal(found.items[0].class, FINDING_STREAM_RACE);

@@ -368,23 +368,48 @@ static bool is_work(const struct cap_head *record)
     }
 }
 
+/* Of each thread the record that tells the path in which it was when the rest was dropped: they are still needed. */
+static bool find_paths(const struct capture *c, struct map *paths)
+{
+    for (size_t i = 0; i < c->record_count && c->records[i]->seq < c->header.dropped_before; i++) {
+        const struct cap_range *r = (const void *)c->records[i];
+        bool path = r->head.type == CAP_RANGE && (r->kind == CAP_RANGE_PUSH || r->kind == CAP_RANGE_POP);
+        if (path && !map_put(paths, r->thread, (uintptr_t)r))
+            return false;
+        if (r->head.type == CAP_RANGE && r->kind == CAP_RANGE_THREAD_END)
+            map_remove(paths, r->thread);
+    }
+    return true;
+}
+
+static bool is_path(const struct map *paths, const struct cap_head *r)
+{
+    uint64_t newest;
+    return r->type == CAP_RANGE && map_get(paths, ((const struct cap_range *)(const void *)r)->thread, &newest) &&
+           newest == (uintptr_t)r;
+}
+
 /* Threads drop their records in steps of their own: before the newest of these, the rest would show a history with
  * holes. Everything from there on is complete. */
-static void cut(struct capture *c)
+static bool cut(struct capture *c)
 {
+    struct map paths = {0};
     size_t kept = 0;
+    bool ok = find_paths(c, &paths);
     for (size_t i = 0; i < c->record_count; i++) {
         const struct cap_head *r = c->records[i];
         const struct cap_snapshot *snapshot = (const void *)r;
         bool gone = r->type == CAP_SNAPSHOT ? snapshot->launch < c->header.dropped_snapshots_before ||
                                                   snapshot->launch < c->header.dropped_before
-                                            : is_work(r) && r->seq < c->header.dropped_before;
+                                            : is_work(r) && r->seq < c->header.dropped_before && !is_path(&paths, r);
         if (!gone)
             c->records[kept++] = r;
         c->left_out += gone;
         c->left_out_launches += gone && (r->type == CAP_LAUNCH || r->type == CAP_GRAPH_LAUNCH);
     }
     c->record_count = kept;
+    map_free(&paths);
+    return ok;
 }
 
 static enum status take_records(struct capture *c, struct diag *diag)
@@ -404,8 +429,7 @@ static enum status take_records(struct capture *c, struct diag *diag)
         sorted = by_seq(&c->records[i - 1], &c->records[i]) < 0;
     if (!sorted)
         qsort(c->records, c->record_count, sizeof(void *), by_seq);
-    cut(c);
-    if (!index_definitions(c))
+    if (!cut(c) || !index_definitions(c))
         return diag_set(diag, STATUS_NO_MEMORY, c->path, -1, "no memory to index %zu records", c->record_count);
     drop_dangling(c);
     return STATUS_OK;

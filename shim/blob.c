@@ -18,6 +18,7 @@
 #include "shim/capture_write.h"
 #include "shim/memory.h"
 #include "shim/rotate.h"
+#include "shim/segment.h"
 #include "shim/shim.h"
 
 enum {
@@ -128,7 +129,11 @@ uint64_t blob_delete(struct hash128 hash)
     snprintf(path, sizeof path, "%s/blobs/%.2s/%s.zst", capture_directory(), text, text);
     uint64_t bytes = stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
     map_remove(&stored_already, hash.low);
-    return unlink(path) == 0 ? bytes : 0;
+    if (unlink(path) != 0)
+        return 0;
+    *strrchr(path, '/') = '\0';
+    rmdir(path); /* when it was the last one; a folder takes a page on disk */
+    return bytes;
 }
 
 /* With the lock held: true when there is a job, false when nothing came for a while. Idle time goes into spare
@@ -145,7 +150,7 @@ static bool wait_for_work(void)
         if (woken) {
             woken = false;
             pthread_mutex_unlock(&lock);
-            capture_make_spare();
+            segment_make_spare();
             rotate_run(true);
             pthread_mutex_lock(&lock);
         } else if (pthread_cond_timedwait(&work, &lock, &until) && !first && !woken) {
@@ -158,6 +163,7 @@ static bool wait_for_work(void)
 static void *helper(void *unused)
 {
     shim_thread.inside = 1;
+    shim_thread.stores_contents = true;
     pthread_mutex_lock(&lock);
     while (wait_for_work()) {
         struct blob_job *job = first;

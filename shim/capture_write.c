@@ -10,11 +10,9 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "shim/blob.h"
 #include "shim/budget.h"
 #include "shim/hooks.h"
 #include "shim/memory.h"
@@ -23,6 +21,7 @@
 #include "shim/progress.h"
 #include "shim/ranges.h"
 #include "shim/rotate.h"
+#include "shim/segment.h"
 #include "shim/shim.h"
 #include "shim/thread.h"
 #include "shim/track.h"
@@ -31,26 +30,7 @@
 #define OPSDEBUG_VERSION "0.1"
 #endif
 
-enum {
-    FIRST_SEGMENT_BYTES = 256 << 10, /* many programs have many threads that call little */
-    LATER_SEGMENT_BYTES = 4 << 20,
-    CALIBRATE_TICKS = 1 << 20,       /* the clocks are compared again after some 400 us */
-    HANDED_ON_MAX = 64,              /* segments of threads that ended, waiting for the next ones */
-    HANDED_ON_ROOM = 4 << 10,        /* that makes one worth it */
-    PINNED_SEGMENT_BYTES = 64 << 10, /* a thousand threads */
-    KEPT_SEGMENT_BYTES = 256 << 10,
-    ROTATED_PARTS = 16,    /* a limited capture is dropped in steps of so small a part of it, */
-    ROTATED_MIN = 64 << 10 /* but at least so much */
-};
-
-struct segment {
-    uint8_t *base;
-    size_t bytes, used;
-    unsigned number;
-    bool pinned;          /* holds the CAP_HOOK records, which are patched as long as the process lives */
-    struct segment *next; /* list of all open segments */
-    struct segment *next_handed_on;
-};
+enum { CALIBRATE_TICKS = 1 << 20 }; /* the clocks are compared again after some 400 us */
 
 /* Stands in while there is no file, so that counting needs no test. */
 static struct cap_header no_header;
@@ -60,15 +40,8 @@ static char directory[PATH_MAX];
 static uint64_t *hook_calls[HOOK_COUNT]; /* into the CAP_HOOK records */
 uint64_t capture_ns_per_tsc_32;
 
-static pthread_mutex_t segments_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct segment *segments;
-static unsigned segment_count;
-static struct segment *handed_on; /* newest first */
-static unsigned handed_on_count;
-static struct segment *spare; /* atomic: made ahead by the helper, its pages already writable */
-static bool spare_wanted;     /* atomic */
 static pthread_mutex_t pinned_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct segment *pinned; /* of capture_pin; older ones, when it was full, stay mapped as well */
+static struct segment *pinned; /* of all threads; older ones, when it was full, stay mapped as well */
 static pthread_key_t thread_key;
 static bool thread_key_valid;
 
@@ -120,194 +93,6 @@ bool capture_write_all(int fd, const void *data, size_t bytes)
     return true;
 }
 
-/* A new file of `bytes` allocated bytes, mapped shared; errno tells why not. No descriptor stays open: programs close
- * or reuse descriptors they do not know. */
-static void *map_new_file(const char *path, size_t bytes)
-{
-    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return NULL;
-    void *map = MAP_FAILED;
-    int problem = EFBIG;
-    if (capture_size_allowed(bytes)) {
-        /* Sparse pages of a full disk would raise SIGBUS when they are written through the mapping. */
-        do
-            problem = posix_fallocate(fd, 0, (off_t)bytes);
-        while (problem == EINTR);
-    }
-    if (!problem)
-        map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (map == MAP_FAILED) {
-        unlink(path);
-        errno = problem ? problem : errno;
-        map = NULL;
-    }
-    int kept = errno;
-    close(fd);
-    errno = kept;
-    return map;
-}
-
-void capture_segment_path(unsigned number, char *out, size_t bytes)
-{
-    snprintf(out, bytes, "%s/segment-%06u.rec", directory, number);
-}
-
-/* What a thread's second and later segments get; the first one is no larger. */
-static size_t later_bytes(void)
-{
-    uint64_t part = (options.max_capture / ROTATED_PARTS) & ~UINT64_C(4095);
-    size_t most = memory_roomy(LATER_SEGMENT_BYTES) ? LATER_SEGMENT_BYTES : FIRST_SEGMENT_BYTES;
-    if (!options.max_capture || part > most)
-        return most;
-    return part < ROTATED_MIN ? ROTATED_MIN : (size_t)part;
-}
-
-static struct segment *segment_open(size_t bytes)
-{
-    NO_CANCEL;
-    struct segment *s = calloc(1, sizeof *s);
-    if (!s)
-        return NULL;
-    pthread_mutex_lock(&segments_lock);
-    s->number = segment_count++;
-    pthread_mutex_unlock(&segments_lock);
-    rotate_grown((int64_t)bytes);
-    char path[PATH_MAX + 32];
-    capture_segment_path(s->number, path, sizeof path);
-    s->base = map_new_file(path, bytes);
-    if (!s->base) {
-        char reason[128];
-        snprintf(reason, sizeof reason, "no space for records: %s", strerror(errno));
-        rotate_grown(-(int64_t)bytes);
-        free(s);
-        shim_step_aside(reason);
-        return NULL;
-    }
-    memory_must(bytes);
-    s->bytes = bytes;
-    s->used = sizeof(struct cap_segment);
-    struct cap_segment *head = (void *)s->base;
-    head->version = CAP_VERSION;
-    head->number = s->number;
-    head->first_seq = __atomic_load_n(&header->next_seq, __ATOMIC_RELAXED);
-    __atomic_store_n(&head->magic, CAP_SEGMENT_MAGIC, __ATOMIC_RELEASE);
-    pthread_mutex_lock(&segments_lock);
-    s->next = segments;
-    segments = s;
-    pthread_mutex_unlock(&segments_lock);
-    return s;
-}
-
-static void segment_close(struct segment *s);
-
-static void segment_adopt(struct segment *s)
-{
-    if (!shim_thread.thread_id)
-        shim_thread.thread_id = (uint32_t)syscall(SYS_gettid);
-    struct cap_segment *head = (void *)s->base;
-    head->tid = shim_thread.thread_id;
-    head->first_seq = __atomic_load_n(&header->next_seq, __ATOMIC_RELAXED);
-}
-
-/* Every first write to a page of a shared file mapping costs the writer a page fault that goes through the file system:
- * as much as fifty records. The helper takes them ahead of time. */
-void capture_make_spare(void)
-{
-    if (!shim_is_recording() || !__atomic_exchange_n(&spare_wanted, false, __ATOMIC_ACQ_REL) ||
-        __atomic_load_n(&spare, __ATOMIC_ACQUIRE))
-        return;
-    struct segment *fresh = segment_open(later_bytes()), *none = NULL;
-    if (!fresh)
-        return;
-#ifdef MADV_POPULATE_WRITE /* Linux 5.14; without it the pages come one by one, as before */
-    madvise(fresh->base, fresh->bytes, MADV_POPULATE_WRITE);
-#endif
-    if (!__atomic_compare_exchange_n(&spare, &none, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-        segment_close(fresh);
-}
-
-static struct segment *segment_spare(size_t bytes)
-{
-    if (bytes != later_bytes())
-        return NULL;
-    struct segment *found = __atomic_exchange_n(&spare, NULL, __ATOMIC_ACQ_REL);
-    __atomic_store_n(&spare_wanted, true, __ATOMIC_RELEASE);
-    blob_wake();
-    return found;
-}
-
-/* Gives unused space back and unmaps. */
-static void segment_close(struct segment *s)
-{
-    NO_CANCEL;
-    char path[PATH_MAX + 32];
-    capture_segment_path(s->number, path, sizeof path);
-    pthread_mutex_lock(&segments_lock);
-    for (struct segment **at = &segments; *at; at = &(*at)->next)
-        if (*at == s) {
-            *at = s->next;
-            break;
-        }
-    pthread_mutex_unlock(&segments_lock);
-    size_t used = s->used, bytes = s->bytes;
-    uint64_t first_seq = ((const struct cap_segment *)(const void *)s->base)->first_seq;
-    munmap(s->base, s->bytes);
-    memory_give(s->bytes);
-    if (truncate(path, (off_t)used) == 0) { /* else it only stays longer than needed; a record of size 0 ends it */
-        rotate_grown((int64_t)used - (int64_t)bytes);
-        bytes = used;
-    }
-    if (options.max_capture) {
-        rotate_closed(s->number, first_seq, bytes);
-        if (rotate_is_late())
-            rotate_run(false);
-        else if (rotate_is_due())
-            blob_wake();
-    }
-    free(s);
-}
-
-/* A segment costs system calls and page faults, a thread that lives for a few calls uses a corner of it. The next
- * thread goes on behind the last record: what a kill leaves there is what it would leave of one long-lived thread. */
-static void hand_on(struct segment *s)
-{
-    pthread_mutex_lock(&segments_lock);
-    /* Rotation drops whole segments by their age: one that goes on for ever would have none. */
-    bool worth_it = !options.max_capture && handed_on_count < HANDED_ON_MAX && s->bytes - s->used >= HANDED_ON_ROOM &&
-                    shim_is_recording();
-    if (worth_it) {
-        s->next_handed_on = handed_on;
-        handed_on = s;
-        handed_on_count++;
-    }
-    pthread_mutex_unlock(&segments_lock);
-    if (!worth_it)
-        segment_close(s);
-}
-
-static struct segment *take_handed_on(size_t need)
-{
-    pthread_mutex_lock(&segments_lock);
-    struct segment **at = &handed_on;
-    while (*at && (*at)->bytes - (*at)->used < need + sizeof(struct cap_writer))
-        at = &(*at)->next_handed_on;
-    struct segment *s = *at;
-    if (s) {
-        *at = s->next_handed_on;
-        handed_on_count--;
-    }
-    pthread_mutex_unlock(&segments_lock);
-    return s;
-}
-
-static void close_handed_on(void)
-{
-    struct segment *s;
-    while ((s = take_handed_on(0)))
-        segment_close(s);
-}
-
 static void thread_ends(void *data)
 {
     struct shim_thread *thread = &shim_thread;
@@ -325,7 +110,9 @@ static void thread_ends(void *data)
     if (previous && !previous->pinned)
         segment_close(previous);
     if (last && !last->pinned)
-        hand_on(last);
+        segment_hand_on(last);
+    if (last)
+        segment_thread_ends();
 }
 
 uint64_t capture_last_seq(void)
@@ -340,39 +127,17 @@ static void register_thread(struct shim_thread *thread)
         thread->registered = pthread_setspecific(thread_key, thread) == 0;
 }
 
-/* The rest of a segment is this thread's. */
-static void segment_continue(struct segment *s)
-{
-    if (!shim_thread.thread_id)
-        shim_thread.thread_id = (uint32_t)syscall(SYS_gettid);
-    struct cap_writer *writer = (void *)(s->base + s->used);
-    writer->head = (struct cap_head){0, CAP_WRITER, HOOK_NONE, capture_next_seq(), now_tsc()};
-    writer->tid = shim_thread.thread_id;
-    s->used += sizeof *writer;
-    shim_thread.records++;
-    shim_thread.record_bytes += sizeof *writer;
-    __atomic_store_n(&writer->head.size, (uint32_t)sizeof *writer, __ATOMIC_RELEASE);
-}
-
-static struct segment *segment_switch(size_t need)
+static struct segment *switch_segment(size_t need)
 {
     struct shim_thread *thread = &shim_thread;
-    size_t later = later_bytes(), bytes = thread->segment || later < FIRST_SEGMENT_BYTES ? later : FIRST_SEGMENT_BYTES;
-    if (need > bytes - sizeof(struct cap_segment))
-        bytes = (need + sizeof(struct cap_segment) + 4095) & ~(size_t)4095;
-    struct segment *fresh = thread->segment ? NULL : take_handed_on(need);
     thread_slow();
-    if (fresh) {
-        segment_continue(fresh);
-    } else {
-        fresh = segment_spare(bytes);
-        if (!fresh)
-            fresh = segment_open(bytes);
-        if (!fresh)
-            return NULL;
-        segment_adopt(fresh);
-    }
-    struct segment *oldest = thread->previous;
+    if (!thread->segment)
+        segment_thread_begins();
+    struct segment *fresh = segment_next(need), *oldest = thread->previous;
+    if (!fresh)
+        return NULL;
+    if (thread->segment)
+        thread->segment->last_seq = capture_last_seq();
     thread->previous = thread->segment;
     thread->segment = fresh;
     if (oldest && !oldest->pinned)
@@ -410,7 +175,7 @@ void *capture_record(uint16_t type, size_t bytes, uint64_t seq, uint64_t tsc)
         if (!(head = kept_record(bytes)))
             return NULL;
     } else if (!s || bytes > s->bytes - s->used) {
-        s = bytes <= UINT32_MAX - 8 ? segment_switch(bytes) : NULL;
+        s = bytes <= UINT32_MAX - 8 ? switch_segment(bytes) : NULL;
         if (!s) {
             __atomic_fetch_add(&header->dropped_records, 1, __ATOMIC_RELAXED);
             return NULL;
@@ -463,7 +228,7 @@ static bool pinned_room(size_t bytes)
 {
     if (pinned && bytes <= pinned->bytes - pinned->used)
         return true;
-    size_t size = options.max_capture ? KEPT_SEGMENT_BYTES : PINNED_SEGMENT_BYTES;
+    size_t size = segment_kept_bytes();
     if (bytes > size - sizeof(struct cap_segment))
         size = (bytes + sizeof(struct cap_segment) + 4095) & ~(size_t)4095;
     struct segment *fresh = segment_open(size);
@@ -510,14 +275,6 @@ void capture_count_other_hook(unsigned hook)
     thread->counted = (uint16_t)hook;
 }
 
-unsigned capture_segment_number(void)
-{
-    pthread_mutex_lock(&segments_lock);
-    unsigned number = segment_count++;
-    pthread_mutex_unlock(&segments_lock);
-    return number;
-}
-
 void capture_dropped(uint64_t before_seq, uint64_t snapshots_before_seq)
 {
     if (before_seq > header->dropped_before)
@@ -531,6 +288,8 @@ void capture_close_own(void)
     struct shim_thread *thread = &shim_thread;
     struct segment *own[] = {thread->previous, thread->segment};
     thread->segment = thread->previous = NULL;
+    if (own[1])
+        segment_thread_ends();
     for (int i = 0; i < 2; i++)
         if (own[i] && !own[i]->pinned)
             segment_close(own[i]);
@@ -628,7 +387,7 @@ static struct cap_header *publish_header(bool *existed)
     if (*existed)
         return NULL;
     unlink(hidden); /* of a process that had this number and was killed */
-    struct cap_header *map = map_new_file(hidden, sizeof *map);
+    struct cap_header *map = segment_map_file(hidden, sizeof *map);
     if (!map)
         return NULL;
     memcpy(map, header, sizeof *map);
@@ -698,18 +457,44 @@ static void measure_tsc(void)
     capture_ns_per_tsc_32 = (uint64_t)((double)(n1 - n0) / (double)(t1 - t0) * 4294967296.0);
 }
 
-/* Written straight into the first segment: the state is not "recording" yet. */
-static bool write_hooks(void)
+static size_t hook_name_bytes(unsigned hook)
 {
-    struct segment *s = segment_open(FIRST_SEGMENT_BYTES);
+    return (sizeof(struct cap_string) + strlen(hook_symbol(hook)) + 7) & ~(size_t)7;
+}
+
+/* Written straight into the first segment: the state is not "recording" yet. In a capture with a limit this segment is
+ * also the first of those that are never dropped, and no larger than need be; else the first of this thread. */
+static struct segment *open_first(void)
+{
+    size_t bytes = segment_first_bytes();
+    if (options.max_capture) {
+        bytes = sizeof(struct cap_segment) + segment_kept_bytes();
+        for (unsigned i = 0; i < HOOK_COUNT; i++)
+            bytes += hook_name_bytes(i) + sizeof(struct cap_hook);
+        bytes = (bytes + 4095) & ~(size_t)4095;
+    }
+    struct segment *s = segment_open(bytes);
     if (!s)
-        return false;
+        return NULL;
     s->pinned = true;
     segment_adopt(s);
+    if (options.max_capture) {
+        pinned = s;
+        return s;
+    }
     shim_thread.segment = s;
+    segment_thread_begins();
+    return s;
+}
+
+static bool write_hooks(void)
+{
+    struct segment *s = open_first();
+    if (!s)
+        return false;
     for (unsigned i = 0; i < HOOK_COUNT; i++) {
         const char *text = hook_symbol(i);
-        size_t length = strlen(text), bytes = (sizeof(struct cap_string) + length + 7) & ~(size_t)7;
+        size_t length = strlen(text), bytes = hook_name_bytes(i);
         struct cap_string *name = (void *)(s->base + s->used);
         name->head = (struct cap_head){0, CAP_STRING, HOOK_NONE, capture_next_seq(), header->tsc_start};
         name->id = i + 1; /* the first string ids belong to the hooks */
@@ -761,10 +546,7 @@ void capture_close(void)
 {
     capture_flush_counters();
     calibrate_live();
-    struct segment *unused = __atomic_exchange_n(&spare, NULL, __ATOMIC_ACQ_REL);
-    if (unused)
-        segment_close(unused);
-    close_handed_on();
+    segment_close_unused();
     if (header->state == CAP_RUNNING)
         capture_set_state(CAP_ENDED, NULL);
     /* Other threads may still be writing, and this one may be asked once more by a later destructor: nothing is
@@ -773,7 +555,7 @@ void capture_close(void)
     struct segment *s = shim_thread.segment;
     if (s && header != &no_header) {
         char path[PATH_MAX + 32];
-        capture_segment_path(s->number, path, sizeof path);
+        segment_path(s->number, path, sizeof path);
         size_t keep = (s->used + 4095) & ~(size_t)4095;
         s->bytes = keep < s->bytes ? keep : s->bytes;
         if (truncate(path, (off_t)s->bytes) != 0)

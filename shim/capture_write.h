@@ -53,14 +53,10 @@ void capture_flush_counters(void); /* the calling thread's counts into the heade
 void capture_count(size_t header_member_offset, uint64_t more);
 #define CAPTURE_COUNT(member, more) capture_count(offsetof(struct cap_header, member), more)
 
-/* For rotate.c: segments by number, and what the header says of those that were dropped. */
-void capture_segment_path(unsigned number, char *out, size_t bytes);
-unsigned capture_segment_number(void); /* a new one */
+/* For rotate.c: what the header says of what was dropped. */
 void capture_dropped(uint64_t before_seq, uint64_t snapshots_before_seq);
 void capture_close_own(void); /* this thread's segments are complete; its next record begins another one */
 void capture_count_dropped(uint64_t bytes, uint64_t launches);
-
-void capture_make_spare(void); /* on the helper thread: the next segment, ahead of its need */
 
 extern uint64_t capture_ns_per_tsc_32; /* ns per tick, 32 fractional bits */
 static inline uint64_t capture_tsc_to_ns(uint64_t tsc)

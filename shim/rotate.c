@@ -18,26 +18,39 @@
 #include "shim/blob.h"
 #include "shim/capture_write.h"
 #include "shim/options.h"
+#include "shim/rotate_carry.h"
+#include "shim/segment.h"
 #include "shim/shim.h"
+#include "shim/thread.h"
 
 struct closed {
     unsigned number;
-    uint64_t first_seq, bytes;
-    struct closed *next; /* by first_seq */
+    bool contents; /* of the helper: its records name blobs, and nothing else depends on them */
+    struct rotate_span span;
+    struct carry_spread spread; /* once somebody asked how it is spread */
+    struct closed *older, *newer;
 };
 
-enum { ROTATED_PARTS = 16 };
+enum {
+    ROTATED_PARTS = 16,
+    FLOOR_PARTS = 4, /* so large a part of the limit is never dropped, */
+    FLOOR_MOST = 4 << 20,
+};
 
 static int64_t on_disk; /* atomic */
 static pthread_mutex_t closed_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct closed *closed; /* oldest first */
+static struct closed *oldest, *newest;          /* by last_seq */
+static uint64_t work_bytes, carried_work_bytes; /* atomic: of closed segments without contents; in the carry segment */
+static unsigned contents_count;                 /* atomic: of closed segments with contents */
 
 /* Behind `running`. */
 static pthread_mutex_t running = PTHREAD_MUTEX_INITIALIZER;
 static struct buf carried; /* the records of the carry segment */
+static struct carry_spread carried_work;
 static unsigned carry_number;
 static bool has_carry;
-static bool failed; /* atomic */
+static uint64_t cut; /* work before it was dropped */
+static bool failed;  /* atomic */
 
 static pthread_mutex_t names_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct map names; /* of blobs: how many records name them, by the lower half of the hash */
@@ -84,39 +97,87 @@ static uint64_t excess(uint64_t limit)
     return limit && now > 0 && (uint64_t)now > limit ? (uint64_t)now - limit : 0;
 }
 
+/* The newest work: this much is kept even when what cannot be dropped takes more than the limit. */
+static uint64_t floor_bytes(void)
+{
+    uint64_t part = options.max_capture / FLOOR_PARTS;
+    return part < FLOOR_MOST ? part : FLOOR_MOST;
+}
+
+/* An eighth more, so that each turn makes room for some records. */
+static bool work_can_go(void)
+{
+    uint64_t least = floor_bytes(), bytes = __atomic_load_n(&work_bytes, __ATOMIC_RELAXED);
+    return bytes && bytes + __atomic_load_n(&carried_work_bytes, __ATOMIC_RELAXED) > least + least / 8;
+}
+
+static bool something_can_go(bool helper)
+{
+    if (__atomic_load_n(&failed, __ATOMIC_RELAXED))
+        return false;
+    return work_can_go() || (helper && __atomic_load_n(&contents_count, __ATOMIC_RELAXED));
+}
+
 bool rotate_is_due(void)
 {
-    return excess(options.max_capture) && __atomic_load_n(&closed, __ATOMIC_RELAXED) &&
-           !__atomic_load_n(&failed, __ATOMIC_RELAXED);
+    return excess(options.max_capture) && something_can_go(true);
 }
 
 bool rotate_is_late(void)
 {
-    return rotate_is_due() && excess(options.max_capture + options.max_capture / 4);
+    return excess(options.max_capture + options.max_capture / 4) && something_can_go(false);
 }
 
-void rotate_closed(unsigned number, uint64_t first_seq, uint64_t bytes)
+/* With closed_lock held, as are the next ones. */
+static void link_closed(struct closed *c)
 {
-    struct closed *c = malloc(sizeof *c);
+    struct closed *before = newest;
+    while (before && before->span.last_seq > c->span.last_seq)
+        before = before->older;
+    c->older = before;
+    c->newer = before ? before->newer : oldest;
+    *(before ? &before->newer : &oldest) = c;
+    *(c->newer ? &c->newer->older : &newest) = c;
+}
+
+static void unlink_closed(struct closed *c)
+{
+    *(c->older ? &c->older->newer : &oldest) = c->newer;
+    *(c->newer ? &c->newer->older : &newest) = c->older;
+}
+
+void rotate_closed(unsigned number, const struct rotate_span *span)
+{
+    struct closed *c = calloc(1, sizeof *c);
     if (!c)
         return; /* it stays */
-    *c = (struct closed){.number = number, .first_seq = first_seq, .bytes = bytes};
+    c->number = number;
+    c->span = *span;
+    c->contents = shim_thread.stores_contents;
     pthread_mutex_lock(&closed_lock);
-    struct closed **at = &closed;
-    while (*at && (*at)->first_seq <= first_seq)
-        at = &(*at)->next;
-    c->next = *at;
-    __atomic_store_n(at, c, __ATOMIC_RELEASE);
+    link_closed(c);
     pthread_mutex_unlock(&closed_lock);
+    if (c->contents)
+        __atomic_add_fetch(&contents_count, 1, __ATOMIC_RELAXED);
+    else
+        __atomic_add_fetch(&work_bytes, span->bytes, __ATOMIC_RELAXED);
 }
 
-static struct closed *take_oldest(void)
+/* The oldest that may go; that with contents only on the helper thread, which alone may delete blobs. */
+static struct closed *take_oldest(bool helper)
 {
+    bool work = work_can_go();
     pthread_mutex_lock(&closed_lock);
-    struct closed *c = closed;
+    struct closed *c = oldest;
+    while (c && !(c->contents ? helper : work))
+        c = c->newer;
     if (c)
-        __atomic_store_n(&closed, c->next, __ATOMIC_RELEASE);
+        unlink_closed(c);
     pthread_mutex_unlock(&closed_lock);
+    if (c && c->contents)
+        __atomic_sub_fetch(&contents_count, 1, __ATOMIC_RELAXED);
+    else if (c)
+        __atomic_sub_fetch(&work_bytes, c->span.bytes, __ATOMIC_RELAXED);
     return c;
 }
 
@@ -161,7 +222,7 @@ static uint8_t *read_segment(unsigned number, size_t *bytes)
 {
     char path[PATH_MAX + 32];
     struct stat st;
-    capture_segment_path(number, path, sizeof path);
+    segment_path(number, path, sizeof path);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     uint8_t *data = fd >= 0 && fstat(fd, &st) == 0 ? malloc((size_t)st.st_size + 1) : NULL;
     *bytes = 0;
@@ -178,40 +239,14 @@ static uint8_t *read_segment(unsigned number, size_t *bytes)
     return data;
 }
 
-typedef void visit_function(const struct cap_head *record, void *data);
-
-static void each_record(const uint8_t *records, size_t bytes, visit_function *visit, void *data)
-{
-    for (size_t at = 0; bytes - at >= sizeof(struct cap_head);) {
-        const struct cap_head *record = (const void *)(records + at);
-        if (record->size < sizeof *record || record->size > bytes - at)
-            return;
-        visit(record, data);
-        at += record->size;
-    }
-}
-
-/* What there is to know of a segment, and of what was carried before it. */
+/* What there is to know of the records that go. */
 struct summary {
-    uint64_t last_seq, launches; /* of the program's work */
-    uint64_t last_launch;        /* that a snapshot in it is of */
-    struct map freed;            /* ids of allocations whose free is in it, or was carried */
-    struct map made;             /* ids of allocations */
-    struct buf carry;            /* what is carried on */
-    bool no_memory;
+    uint64_t last_seq;                  /* of the program's work */
+    uint64_t last_launch;               /* that a snapshot in it is of */
+    uint64_t cut, launches, work_bytes; /* launches before the cut, bytes from there on */
 };
 
 static void summarise(const struct cap_head *record, void *data)
-{
-    struct summary *s = data;
-    const struct cap_free *free_record = (const void *)record;
-    if (record->type == CAP_FREE && free_record->id && !free_record->result)
-        s->no_memory = !map_put(&s->freed, free_record->id, 1) || s->no_memory;
-    if (record->type == CAP_ALLOC)
-        s->no_memory = !map_put(&s->made, ((const struct cap_alloc *)(const void *)record)->id, 1) || s->no_memory;
-}
-
-static void count(const struct cap_head *record, void *data)
 {
     struct summary *s = data;
     switch (record->type) {
@@ -229,22 +264,15 @@ static void count(const struct cap_head *record, void *data)
         break;
     }
     s->last_seq = record->seq > s->last_seq ? record->seq : s->last_seq;
-    s->launches += record->type == CAP_LAUNCH || record->type == CAP_GRAPH_LAUNCH;
 }
 
-/* An allocation without its free, a free without its allocation: the other half is in a segment that stays. */
-static void carry(const struct cap_head *record, void *data)
+static void count_cut(const struct cap_head *record, void *data)
 {
     struct summary *s = data;
-    uint64_t there;
-    const struct cap_free *free_record = (const void *)record;
-    bool needed = false;
-    if (record->type == CAP_ALLOC)
-        needed = !map_get(&s->freed, ((const struct cap_alloc *)(const void *)record)->id, &there);
-    else if (record->type == CAP_FREE && free_record->id && !free_record->result)
-        needed = !map_get(&s->made, free_record->id, &there);
-    if (needed)
-        buf_append(&s->carry, record, record->size);
+    if (record->seq >= s->cut)
+        s->work_bytes += record->size;
+    else
+        s->launches += record->type == CAP_LAUNCH || record->type == CAP_GRAPH_LAUNCH;
 }
 
 static void drop_names(const struct cap_head *record, void *unused)
@@ -267,10 +295,10 @@ static bool write_carry(const struct buf *records, unsigned number, const struct
         .magic = CAP_SEGMENT_MAGIC,
         .version = CAP_VERSION,
         .number = number,
-        .first_seq = dropped->first_seq,
+        .first_seq = dropped->span.first_seq,
         .replaces = {dropped->number + UINT64_C(1), has_carry ? carry_number + UINT64_C(1) : 0},
     };
-    capture_segment_path(number, path, sizeof path);
+    segment_path(number, path, sizeof path);
     snprintf(hidden, sizeof hidden, "%s/.carry", capture_directory());
     if (!capture_size_allowed(sizeof head + records->size))
         return false;
@@ -287,48 +315,132 @@ static bool write_carry(const struct buf *records, unsigned number, const struct
 static void delete_segment(unsigned number, uint64_t bytes)
 {
     char path[PATH_MAX + 32];
-    capture_segment_path(number, path, sizeof path);
+    segment_path(number, path, sizeof path);
     if (unlink(path) == 0)
         rotate_grown(-(int64_t)bytes);
 }
 
-/* Replaces the carry segment by one that also has what is still needed of `c`, declares the rest dropped, deletes. */
-static bool drop(const struct closed *c, bool helper)
+/* Closed segments with work, newest first; NULL: no memory. They stay as long as `running` is held. */
+static struct closed **list_work(size_t *count)
 {
+    pthread_mutex_lock(&closed_lock);
+    *count = 0;
+    for (const struct closed *c = newest; c; c = c->older)
+        *count += !c->contents;
+    struct closed **list = malloc((*count + 1) * sizeof(void *));
+    size_t n = 0;
+    for (struct closed *c = newest; c && list; c = c->older)
+        if (!c->contents)
+            list[n++] = c;
+    pthread_mutex_unlock(&closed_lock);
+    return list;
+}
+
+/* How much of it is not older than `seq`, about. */
+static uint64_t bytes_since(struct closed *c, uint64_t seq)
+{
+    if (c->span.first_seq >= seq)
+        return c->span.bytes;
+    if (c->span.last_seq < seq)
+        return 0;
     size_t bytes;
+    uint8_t *data = c->spread.bytes ? NULL : read_segment(c->number, &bytes);
+    if (data && bytes > sizeof(struct cap_segment)) {
+        const struct carry_records records = {data + sizeof(struct cap_segment), bytes - sizeof(struct cap_segment), 0};
+        carry_spread(&c->spread, &records, 0);
+    }
+    free(data);
+    return carry_spread_since(&c->spread, seq);
+}
+
+static bool is_enough(struct closed *const *list, size_t count, uint64_t seq)
+{
+    uint64_t least = floor_bytes(), bytes = carry_spread_since(&carried_work, seq);
+    for (size_t i = 0; i < count && bytes < least; i++)
+        bytes += bytes_since(list[i], seq);
+    return bytes >= least;
+}
+
+/* Where the history shall begin when `c`, which is in no list any more, is dropped: behind its work, unless too little
+ * would be left. Threads that worked side by side and ended together leave segments that all end at about the same seq,
+ * so then some of what they hold is carried on. */
+static uint64_t choose_cut(struct closed *c, uint64_t last_seq)
+{
+    size_t count;
+    uint64_t low = cut, high = last_seq + 1;
+    struct closed **list = low < high ? list_work(&count) : NULL;
+    if (!list)
+        return low > high ? low : high;
+    if (!is_enough(list, count, high)) {
+        list[count++] = c; /* list_work left room */
+        while (low + 1 < high) {
+            uint64_t middle = low + (high - low) / 2;
+            *(is_enough(list, count, middle) ? &low : &high) = middle;
+        }
+        high = low;
+    }
+    free(list);
+    return high;
+}
+
+/* Replaces the carry segment by one that also has what is still needed of `c`, declares the rest dropped, deletes. */
+static bool drop_work(struct closed *c, const struct carry_records *records)
+{
+    const struct carry_records before = {carried.data, carried.size, 0};
+    struct buf next = {0};
     struct summary s = {0};
-    uint8_t *data = read_segment(c->number, &bytes);
-    if (!data || bytes < sizeof(struct cap_segment)) {
-        free(data);
+    carry_each(records, summarise, &s);
+    s.cut = choose_cut(c, s.last_seq);
+    carry_each(&before, count_cut, &s);
+    carry_each(records, count_cut, &s);
+    unsigned number = segment_number();
+    if (!carry_build(&next, &before, records, s.cut)) {
+        buf_free(&next);
         return false;
     }
-    const uint8_t *records = data + sizeof(struct cap_segment);
-    size_t size = bytes - sizeof(struct cap_segment);
-    each_record((const uint8_t *)carried.data, carried.size, summarise, &s);
-    each_record(records, size, summarise, &s);
-    each_record(records, size, count, &s);
-    each_record((const uint8_t *)carried.data, carried.size, carry, &s);
-    each_record(records, size, carry, &s);
-    unsigned number = capture_segment_number();
-    bool ok = !s.no_memory && !s.carry.failed;
-    if (ok)
-        capture_dropped(s.last_seq ? s.last_seq + 1 : 0, s.last_launch ? s.last_launch + 1 : 0); /* before it is */
-    if (ok && (ok = write_carry(&s.carry, number, c))) {
-        rotate_grown((int64_t)(s.carry.size + sizeof(struct cap_segment)));
-        capture_count_dropped(c->bytes, s.launches);
-        if (helper)
-            each_record(records, size, drop_names, NULL);
-        delete_segment(c->number, c->bytes);
-        if (has_carry)
-            delete_segment(carry_number, carried.size + sizeof(struct cap_segment));
-        buf_free(&carried);
-        carried = s.carry;
-        has_carry = true;
-        carry_number = number;
-    } else
-        buf_free(&s.carry);
-    map_free(&s.freed);
-    map_free(&s.made);
+    capture_dropped(s.cut, 0); /* before it is */
+    if (!write_carry(&next, number, c)) {
+        buf_free(&next);
+        return false;
+    }
+    rotate_grown((int64_t)(next.size + sizeof(struct cap_segment)));
+    capture_count_dropped(c->span.bytes, s.launches);
+    delete_segment(c->number, c->span.bytes);
+    if (has_carry)
+        delete_segment(carry_number, carried.size + sizeof(struct cap_segment));
+    buf_free(&carried);
+    carried = next;
+    has_carry = true;
+    carry_number = number;
+    cut = s.cut;
+    carry_spread(&carried_work, &(const struct carry_records){carried.data, carried.size, 0}, cut);
+    __atomic_store_n(&carried_work_bytes, s.work_bytes, __ATOMIC_RELAXED);
+    return true;
+}
+
+static void drop_contents(const struct closed *c, const struct carry_records *records)
+{
+    struct summary s = {0};
+    carry_each(records, summarise, &s);
+    capture_dropped(0, s.last_launch ? s.last_launch + 1 : 0);
+    capture_count_dropped(c->span.bytes, 0);
+    carry_each(records, drop_names, NULL);
+    delete_segment(c->number, c->span.bytes);
+}
+
+static bool drop(struct closed *c)
+{
+    size_t bytes;
+    uint8_t *data = read_segment(c->number, &bytes);
+    bool ok = data && bytes >= sizeof(struct cap_segment);
+    if (ok) {
+        const struct cap_segment *head = (const void *)data;
+        const struct carry_records records = {head + 1, bytes - sizeof *head, head->tid};
+        if (c->contents)
+            drop_contents(c, &records);
+        else
+            ok = drop_work(c, &records);
+    }
     free(data);
     return ok;
 }
@@ -336,18 +448,18 @@ static bool drop(const struct closed *c, bool helper)
 void rotate_run(bool helper)
 {
     struct timespec until;
-    if (!rotate_is_due() || !shim_is_recording())
+    if (!excess(options.max_capture) || !something_can_go(helper) || !shim_is_recording())
         return;
     /* Who writes faster than the helper drops waits for it: that is what keeps the limit. */
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec++;
     if (helper ? pthread_mutex_lock(&running) : pthread_mutex_timedlock(&running, &until))
         return;
-    while (rotate_is_due()) {
-        struct closed *c = take_oldest();
+    while (excess(options.max_capture) && something_can_go(helper)) {
+        struct closed *c = take_oldest(helper);
         if (!c) /* another thread's is being closed */
             break;
-        bool ok = drop(c, helper);
+        bool ok = drop(c);
         free(c);
         if (ok)
             continue;

@@ -23,6 +23,7 @@ struct shim_thread {
     uint32_t hook_calls; /* calls of `counted`, not yet added to its CAP_HOOK record */
     uint16_t counted;
     bool registered;       /* its end will be noticed */
+    bool stores_contents;  /* the helper: its records name blobs, see rotate.h */
     bool ranges_unwritten; /* it has pushed ranges that no record tells of, see ranges.h */
     bool slow;             /* the current call did more than the usual, see call.h */
     uint32_t until_exact;  /* calls until the next one whose own time is measured whatever it does */

@@ -3,11 +3,13 @@
 # The capture writer as it is, one store at a time, and the test that reads what it leaves.
 comma := ,
 WRITER = $(B)/stub/writer
-$(WRITER): $(B)/obj/tests/stub/writer.o $(B)/obj/shim/capture_write.o $(B)/obj/shim/intern.o $(B)/obj/shim/object.o $(B)/obj/shim/memory.o $(COMMON)
+$(WRITER): $(B)/obj/tests/stub/writer.o $(B)/obj/shim/capture_write.o $(B)/obj/shim/segment.o $(B)/obj/shim/intern.o $(B)/obj/shim/object.o $(B)/obj/shim/memory.o $(COMMON)
 	@mkdir -p $(@D)
 	$(call say,LD,$@) $(CC) $(SAN) -o $@ $^ \
 	  $(addprefix -Wl$(comma)--wrap=,posix_fallocate truncate mkdir unlink renameat2 open mmap munmap madvise) $(COMMON_LIBS) -lpthread
 $(eval $(call unit_test,capture_crash,$(ANALYZER),$(ANALYZER_LIBS)))
+$(eval $(call unit_test,capture_rotate,$(B)/obj/tests/unit/shim_kit.o $(B)/obj/shim/rotate_carry.o $(ANALYZER),$(ANALYZER_LIBS)))
+$(B)/tests/unit/test_capture_rotate: | $(SHIM) $(STUB) $(PROBES)
 $(B)/tests/unit/test_capture_crash: | $(WRITER) $(SHIM) $(STUB) $(B)/programs/breakages/killed
 
 # softgpu's runtime under the name that CUDA 12's has: what most programs were linked with.

@@ -8,15 +8,15 @@ program=$programs/breakages/killed
 head -c 4 /dev/zero >"$scratch/done"
 # How long the program lives under the tool, in ms, to spread the kills over its life.
 start=$(date +%s%3N)
-"$tool" run --device soft --out "$scratch/whole" -- "$program" "$scratch/done" >/dev/null 2>&1
+start_watched "$scratch/whole" "$program" "$scratch/done"
+wait "$child"
 life=$(($(date +%s%3N) - start))
 RANDOM=${SEED:-20}
 readable=0 complete=0 with_launches=0
 for ((i = 0; i < kills; i++)); do
     capture=$scratch/kill-$i
     head -c 4 /dev/zero >"$scratch/done"
-    "$tool" run --device soft --out "$capture" -- "$program" "$scratch/done" >/dev/null 2>&1 &
-    child=$!
+    start_watched "$capture" "$program" "$scratch/done"
     sleep "$(awk -v r=$RANDOM -v life=$life 'BEGIN { printf "%.3f", (r / 32767) * life / 1000 }')"
     kill -9 $child 2>/dev/null
     wait $child 2>/dev/null

@@ -339,6 +339,32 @@ static void *first_thread(void *unused)
     return NULL;
 }
 
+/* "THREADS LAUNCHES": each thread launches so often; the i-th argument is the i-th byte of its own buffer. */
+static void *crowd_thread(void *argument)
+{
+    unsigned launches = *(unsigned *)argument;
+    CUdeviceptr a, b;
+    MUST(api.cuCtxSetCurrent(context) == CUDA_SUCCESS && api.cuMemAlloc_v2(&a, launches) == CUDA_SUCCESS);
+    for (unsigned i = 0; i < launches; i++) {
+        MUST(launch_noop(a + i, NULL) == CUDA_SUCCESS);
+        if (i % 256 == 255)
+            MUST(api.cuMemAlloc_v2(&b, 512) == CUDA_SUCCESS && api.cuMemFree_v2(b) == CUDA_SUCCESS);
+    }
+    return NULL;
+}
+
+static void act_crowd(const char *argument)
+{
+    pthread_t threads[64];
+    unsigned count, launches;
+    MUST(sscanf(argument, "%u %u", &count, &launches) == 2 && count <= 64);
+    begin();
+    for (unsigned i = 0; i < count; i++)
+        MUST(pthread_create(&threads[i], NULL, crowd_thread, &launches) == 0);
+    for (unsigned i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+}
+
 /* Many threads make the process's first calls at once. */
 static void act_start_race(const char *argument)
 {
@@ -724,6 +750,7 @@ int main(int argc, char **argv)
         {"overrun", act_overrun},
         {"garbage", act_garbage},
         {"threads", act_threads},
+        {"crowd", act_crowd},
         {"start-race", act_start_race},
         {"fork-after", act_fork_after},
         {"clone-after", act_clone_after},

@@ -1,5 +1,5 @@
-/* writer.c - the shim's capture writer (capture_write.c and intern.c as they are), stopped after every single store
- * into its files; see writer.h.
+/* writer.c - the shim's capture writer (capture_write.c, segment.c and intern.c as they are), stopped after every
+ * single store into its files; see writer.h.
  *
  * The files are mapped without write permission. A store faults; the handler lets the one instruction through (trap
  * flag) and takes the permission back. So no instruction that stores is missed, whoever compiled it, and none has to be
@@ -30,6 +30,7 @@
 #include "shim/progress.h"
 #include "shim/ranges.h"
 #include "shim/rotate.h"
+#include "shim/segment.h"
 #include "shim/shim.h"
 #include "shim/thread.h"
 #include "shim/track.h"
@@ -94,7 +95,7 @@ bool rotate_is_late(void)
     return false;
 }
 
-void rotate_closed(unsigned number, uint64_t first_seq, uint64_t bytes)
+void rotate_closed(unsigned number, const struct rotate_span *span)
 {
 }
 
@@ -121,7 +122,7 @@ void ranges_thread_ends(void)
 /* The helper thread would do this; here it has to be this thread, since only one can be followed. */
 void blob_wake(void)
 {
-    capture_make_spare();
+    segment_make_spare();
 }
 
 /* ---- stops ---- */

@@ -40,16 +40,16 @@ static void child(const struct kit_run *run, const char *route, const char *acti
     _exit(126);
 }
 
-void kit_run(struct kit_run *run, const char *route, const char *action, const char *argument,
-             const char *const *environment)
+void kit_start(struct kit_run *run, const char *route, const char *action, const char *argument,
+               const char *const *environment)
 {
     int ends[2];
     memset(run, 0, sizeof *run);
     snprintf(run->directory, sizeof run->directory, "/tmp/shim-test-XXXXXX");
     if (!mkdtemp(run->directory) || pipe(ends) != 0)
-        fail("kit_run");
-    pid_t pid = fork();
-    if (pid == 0) {
+        fail("kit_start");
+    run->pid = fork();
+    if (run->pid == 0) {
         dup2(ends[1], 1);
         dup2(ends[1], 2);
         close(ends[0]);
@@ -57,15 +57,27 @@ void kit_run(struct kit_run *run, const char *route, const char *action, const c
         child(run, route, action, argument, environment);
     }
     close(ends[1]);
+    run->from_probe = ends[0];
+}
+
+void kit_finish(struct kit_run *run)
+{
     size_t got = 0;
     for (;;) {
-        ssize_t n = read(ends[0], run->output + got, sizeof run->output - 1 - got);
+        ssize_t n = read(run->from_probe, run->output + got, sizeof run->output - 1 - got);
         if (n <= 0)
             break;
         got += (size_t)n;
     }
-    close(ends[0]);
-    waitpid(pid, &run->status, 0);
+    close(run->from_probe);
+    waitpid(run->pid, &run->status, 0);
+}
+
+void kit_run(struct kit_run *run, const char *route, const char *action, const char *argument,
+             const char *const *environment)
+{
+    kit_start(run, route, action, argument, environment);
+    kit_finish(run);
 }
 
 FILE *kit_command(const char *const *argv)

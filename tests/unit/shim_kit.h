@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 #include <opsdebug/capture.h>
 
 /* Given by build.mk; only the linter sees these. */
@@ -19,11 +20,17 @@ struct kit_run {
     char directory[256]; /* scratch: OUT is "out" inside */
     int status;          /* of waitpid */
     char output[4096];   /* what the probe and the shim printed */
+    pid_t pid;
+    int from_probe;
 };
 
 /* Runs `probe ROUTE ACTION [ARGUMENT]`; `environment` is a NULL-terminated list of NAME=VALUE to add, may be NULL. */
 void kit_run(struct kit_run *run, const char *route, const char *action, const char *argument,
              const char *const *environment);
+/* The same in two steps: what is started may be killed by its pid. */
+void kit_start(struct kit_run *run, const char *route, const char *action, const char *argument,
+               const char *const *environment);
+void kit_finish(struct kit_run *run);
 void kit_remove(struct kit_run *run);   /* deletes the scratch folder */
 bool kit_ok(const struct kit_run *run); /* exit status 0 and nothing printed */
 

@@ -275,54 +275,9 @@ static void test_capture_first_calls_of_many_threads(void **state)
     kit_remove(&run);
 }
 
-static long folder_kilobytes(const struct kit_run *run)
-{
-    char text[64] = "";
-    const char *const du[] = {"du", "-sk", "--apparent-size", run->directory, NULL};
-    FILE *out = kit_command(du);
-    assert_non_null(out);
-    assert_non_null(fgets(text, sizeof text, out));
-    fclose(out);
-    return strtol(text, NULL, 10);
-}
-
-/* Of many launches the newest stay; what lives through all of them is known at the end. */
-static void test_rotation(void **state)
-{
-    const char *const environment[] = {"OPSDEBUG_MAX_CAPTURE=2M", "OPSDEBUG_STACKS=off", "OPSDEBUG_TIMES=off", NULL};
-    struct kit_run run;
-    struct kit_capture capture;
-    kit_run(&run, "dlsym", "steady", "400000", environment);
-    assert_true(kit_ok(&run));
-    assert_true(kit_read(&run, "out", &capture));
-    uint64_t last = 0, newest = 0, before = capture.header.dropped_before;
-    size_t launches = 0, kept = 0, lives = 0;
-    for (size_t i = 0; i < capture.count; i++) {
-        const struct cap_head *r = capture.records[i].head;
-        last = r->seq > last ? r->seq : last;
-        if (r->type == CAP_LAUNCH) {
-            launches++;
-            kept += r->seq >= before;
-            newest = r->seq > newest ? r->seq : newest;
-        }
-        if (r->type == CAP_ALLOC)
-            lives += ((const struct cap_alloc *)(const void *)r)->bytes == 1000;
-    }
-    assert_int_equal(launches + capture.header.dropped_launches, 400000);
-    assert_true(kept > 5000 && kept < 100000);
-    assert_true(last - newest < 50); /* nothing but the end came later */
-    assert_int_equal(lives, 1);
-    assert_true(folder_kilobytes(&run) < 2048 + 1024);
-    assert_true(kit_count(&capture, CAP_KERNEL) > 0 && kit_count(&capture, CAP_CONFIG) > 0);
-    assert_int_equal(capture.header.dropped_records, 0);
-    kit_free(&capture);
-    kit_remove(&run);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rotation),
         cmocka_unit_test(test_capture_files_are_private),
         cmocka_unit_test(test_capture_definitions_precede_uses),
         cmocka_unit_test(test_capture_snapshots_have_blobs),

@@ -48,6 +48,12 @@ done_testing() {
 bare() {
     LD_LIBRARY_PATH=$PWD/$B/softgpu${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} "$@"
 }
+# start_watched OUT [NAME=VALUE...] PROGRAM [ARGUMENTS]: under the shim on softgpu, in the background; $child is the program itself.
+# To be killed: a launcher that is killed may leave a child of its own behind, which makes the folder when nobody expects it.
+start_watched() {
+    env "LD_LIBRARY_PATH=$PWD/$B/softgpu" "LD_PRELOAD=$PWD/$B/libopsdebug.so" "OPSDEBUG_OUT=$1" "${@:2}" >/dev/null 2>&1 &
+    child=$!
+}
 # The line of the one statement marked "FAULT: NAME" in a source file.
 fault_line() { # fault_line FILE NAME
     grep -n "FAULT: $2 \*/" "$1" | head -n 1 | cut -d: -f1

@@ -2,7 +2,8 @@
  *
  * The table alone first (linked in), then a program on softgpu under the shim: launches and waits with N live
  * allocations against the same with 1,000; `bench_redzones full` with a million, too (minutes: every one is filled).
- * The second part runs itself again with LD_PRELOAD.
+ * Last on a driver that does nothing, where the kernel that looks cannot be loaded and copies take its place.
+ * All but the first part runs itself again with LD_PRELOAD.
  */
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
@@ -110,16 +111,16 @@ static int watched(uint32_t count)
     _exit(0); /* the last look at exit is not what is measured */
 }
 
-static bool run(const char *self, uint32_t count, bool shim, double out[3])
+static bool run(const char *self, const char *driver, uint32_t count, bool shim, double out[3])
 {
     char command[2048], scratch[] = "/tmp/bench-redzones-XXXXXX";
     if (!mkdtemp(scratch))
         return false;
-    snprintf(command, sizeof command, "%s%s LD_LIBRARY_PATH=%s/softgpu SOFTGPU_MEMORY=8G OPSDEBUG_TIMES=off %s %u",
-             shim ? "OPSDEBUG_PRESET=watch OPSDEBUG_STACKS=off OPSDEBUG_GUARD=off LD_PRELOAD=" BENCH_BUILD
-                    "/libopsdebug.so OPSDEBUG_OUT="
+    snprintf(command, sizeof command, "%s%s LD_LIBRARY_PATH=%s/%s SOFTGPU_MEMORY=8G OPSDEBUG_TIMES=off %s %u",
+             shim ? "OPSDEBUG_PRESET=watch OPSDEBUG_CHECK=batch OPSDEBUG_STACKS=off OPSDEBUG_GUARD=off "
+                    "LD_PRELOAD=" BENCH_BUILD "/libopsdebug.so OPSDEBUG_OUT="
                   : "true=",
-             shim ? scratch : "1", BENCH_BUILD, self, count);
+             shim ? scratch : "1", BENCH_BUILD, driver, self, count);
     FILE *f = popen(command, "r"); /* NOLINT: the command is our own */
     bool ok = f && fscanf(f, "%lf %lf %lf", &out[0], &out[1], &out[2]) == 3;
     ok = f && pclose(f) == 0 && ok;
@@ -142,15 +143,22 @@ int main(int argc, char **argv)
                1e9 * t.insert, t.insert / few.insert, 1e9 * t.find, t.find / few.find, 1e6 * t.part);
     }
     double base[3], bare[3], n[3];
-    if (!run(argv[0], counts[0], true, base) || !run(argv[0], counts[0], false, bare))
+    if (!run(argv[0], "softgpu", counts[0], true, base) || !run(argv[0], "softgpu", counts[0], false, bare))
         return 1;
-    printf("softgpu, watch: %u live: launch %.1f us, wait %.0f us, free %.0f us (bare: %.1f, %.0f, %.0f)\n", counts[0],
+    printf("softgpu, batch: %u live: launch %.1f us, wait %.0f us, free %.0f us (bare: %.1f, %.0f, %.0f)\n", counts[0],
            base[0] / 1e3, base[1] / 1e3, base[2] / 1e3, bare[0] / 1e3, bare[1] / 1e3, bare[2] / 1e3);
     for (unsigned i = 1; i < (full ? 3 : 2); i++) {
-        if (!run(argv[0], counts[i], true, n))
+        if (!run(argv[0], "softgpu", counts[i], true, n))
             return 1;
-        printf("softgpu, watch: %u live: launch %.1f us (%.1fx), wait %.0f us (%.1fx), free %.0f us (%.1fx)\n",
+        printf("softgpu, batch: %u live: launch %.1f us (%.1fx), wait %.0f us (%.1fx), free %.0f us (%.1fx)\n",
                counts[i], n[0] / 1e3, n[0] / base[0], n[1] / 1e3, n[1] / base[1], n[2] / 1e3, n[2] / base[2]);
     }
+    enum { HELD = 60000 };
+    if (!run(argv[0], "stub", counts[0], true, base) || !run(argv[0], "stub", HELD, true, n))
+        return 1;
+    printf("by copies: %u live: launch %.1f us, wait %.0f us, free %.1f us; %u live: %.1f us (%.1fx), %.0f us (%.1fx), "
+           "%.1f us (%.1fx)\n",
+           counts[0], base[0] / 1e3, base[1] / 1e3, base[2] / 1e3, HELD, n[0] / 1e3, n[0] / base[0], n[1] / 1e3,
+           n[1] / base[1], n[2] / 1e3, n[2] / base[2]);
     return 0;
 }

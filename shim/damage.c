@@ -218,24 +218,41 @@ static uint32_t look_at(struct device_work *work, const struct allocation *a, bo
     return 1;
 }
 
-void damage_look_by_copy(struct device_work *work, const struct allocation *must)
+static void look_at_all(struct device_work *work, const struct allocation *list, uint32_t count, uint64_t upto)
 {
-    struct sentinel_choice c;
-    if (!driver.cuMemcpyDtoHAsync_v2 || !driver.cuStreamSynchronize)
-        return;
-    uint64_t upto = capture_next_seq();
     uint32_t redzones = 0, damaged = 0;
-    sentinel_look_begins();
-    sentinel_choose_for_copies(work, must, &c);
     CUstreamCaptureMode mode = device_relax();
-    for (uint32_t i = 0; i < c.count; i++) {
-        damaged += look_at(work, &c.found[i], false, upto) + look_at(work, &c.found[i], true, upto);
-        redzones += (c.found[i].head != 0) + (c.found[i].tail != 0);
-        alloc_table_set_clean(c.found[i].address, c.found[i].id, upto);
+    for (uint32_t i = 0; i < count; i++) {
+        damaged += look_at(work, &list[i], false, upto) + look_at(work, &list[i], true, upto);
+        redzones += (list[i].head != 0) + (list[i].tail != 0);
     }
     device_unrelax(mode);
-    sentinel_look_ends();
-    free(c.found);
     if (redzones)
         damage_checked(upto, redzones, damaged);
+}
+
+static bool can_copy(void)
+{
+    return driver.cuMemcpyDtoHAsync_v2 && driver.cuStreamSynchronize;
+}
+
+void damage_look_by_copies(struct device_work *work)
+{
+    struct sentinel_choice c;
+    if (!can_copy())
+        return;
+    uint64_t upto = capture_next_seq();
+    sentinel_look_begins();
+    sentinel_choose_for_copies(work, &c);
+    look_at_all(work, c.found, c.count, upto);
+    for (uint32_t i = 0; i < c.count; i++)
+        alloc_table_set_clean(c.found[i].address, c.found[i].id, upto);
+    sentinel_look_ends();
+    free(c.found);
+}
+
+void damage_look_at_by_copy(struct device_work *work, const struct allocation *a)
+{
+    if (can_copy())
+        look_at_all(work, a, 1, capture_next_seq());
 }

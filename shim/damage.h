@@ -15,9 +15,10 @@ void damage_checked_flush(void); /* looks are recorded several at a time; now th
 bool damage_seen(void);       /* some was found in this process */
 bool damage_take_fresh(void); /* some was found since the last call of this */
 
-/* Copies redzones of the context to the host and compares there: all, or, when there are many, a part in turn, with
- * `must` (NULL: none). Waits for our stream only: call it when the program's work is complete. */
-void damage_look_by_copy(struct device_work *work, const struct allocation *must);
+/* Copies redzones of the context to the host and compares there: all, or, when there are many, a part in turn. Waits
+ * for our stream only: call it when the program's work is complete. */
+void damage_look_by_copies(struct device_work *work);
+void damage_look_at_by_copy(struct device_work *work, const struct allocation *a); /* at those of one allocation */
 
 /* The kernels of the newest launches, so that those in a window can be watched more closely. */
 void damage_launched(uint64_t seq, struct tracked_kernel *kernel);

@@ -21,7 +21,8 @@ struct device_work {
     CUfunction check, fill;           /* NULL: loading failed, copies on the host instead */
     CUfunction scan;                  /* NULL: no health check */
     struct sentinel_slots *slots;     /* of sentinel.c */
-    uint64_t copy_cursor;             /* atomic: address where the next look by copies goes on */
+    uint64_t copy_cursor;             /* atomic: address where the next look by copies at a wait goes on, */
+    uint64_t copies_seq;              /* and the seq of the one before */
     struct scan_slots *scans;         /* of scan.c */
     struct timing_pool *times;        /* of timing.c */
     volatile uint32_t *progress_host; /* words that streams write when they get there, in mapped host memory */

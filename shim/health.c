@@ -103,10 +103,8 @@ void health_after_sync(CUresult result)
         note_done();
     struct tracked_context *context = track_current_context();
     struct device_work *work = device_work(context);
-    /* Without the kernel: the program's work is complete now, so copies tell the same. */
-    if (result == CUDA_SUCCESS && work && !work->check && waiting_for.context == context && !waiting_for.stream &&
-        options.check >= CHECK_SYNC)
-        damage_look_by_copy(work, NULL);
+    if (result == CUDA_SUCCESS && work && waiting_for.context == context && !waiting_for.stream)
+        sentinel_after_sync(work);
     waiting_for.context = NULL;
     waiting_for.stream = NULL;
     sentinel_harvest();

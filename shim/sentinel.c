@@ -244,6 +244,26 @@ void sentinel_after_write(struct tracked_stream *stream, uint64_t seq)
         look_if_due(stream, 0, CAP_BUDGET_LOOKS, NULL);
 }
 
+/* Whether work of the context may be newer than `seq`. */
+static bool worked_since(const struct tracked_context *context, uint64_t seq)
+{
+    if (track_gone_work() >= seq)
+        return true;
+    for (const struct tracked_stream *s = track_first_stream(); s; s = s->next)
+        if (s->context == context && __atomic_load_n(&s->last_work, __ATOMIC_RELAXED) >= seq)
+            return true;
+    return false;
+}
+
+void sentinel_after_sync(struct device_work *work)
+{
+    if (work->check || options.check < CHECK_SYNC ||
+        !worked_since(work->context, __atomic_load_n(&work->copies_seq, __ATOMIC_RELAXED)))
+        return;
+    __atomic_store_n(&work->copies_seq, capture_next_seq(), __ATOMIC_RELAXED);
+    damage_look_by_copies(work);
+}
+
 static void look_everywhere(const struct tracked_context *context, const struct allocation *must)
 {
     for (struct tracked_stream *s = track_first_stream(); s; s = s->next)
@@ -338,8 +358,8 @@ void sentinel_before_free(const struct allocation *a, struct tracked_stream *str
             return;
         if (work->check)
             look_everywhere(context, a);
-        else
-            damage_look_by_copy(work, a);
+        else if (worked_since(context, a->clean_seq))
+            damage_look_at_by_copy(work, a);
     }
 }
 
@@ -430,7 +450,7 @@ bool sentinel_at_exit(struct deadline deadline)
                 look_now(s, work, NULL); /* the last one: whatever the budget */
         looked = look_at_the_rest(context, deadline) && wait_for_looks(context, deadline);
     } else {
-        damage_look_by_copy(work, NULL);
+        damage_look_by_copies(work);
     }
     host_redzone_look_at_all();
     return looked;

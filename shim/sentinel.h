@@ -29,6 +29,8 @@ void sentinel_after_write(struct tracked_stream *stream, uint64_t seq);
 /* `chained`: it depends programmatically on the one before, so another may follow: no look between the two. */
 void sentinel_after_launch(struct tracked_stream *stream, uint64_t seq, bool chained);
 void sentinel_before_sync(struct tracked_stream *stream); /* NULL: all streams of the current context */
+/* Where the kernel that looks could not be loaded: all of the context's work is complete, so copies tell the same. */
+void sentinel_after_sync(struct device_work *work);
 /* The redzones of `a`, before it is freed. In the order of `stream`, or (NULL) now, after all work that may still use
  * it. */
 void sentinel_before_free(const struct allocation *a, struct tracked_stream *stream);

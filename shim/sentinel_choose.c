@@ -122,7 +122,7 @@ void sentinel_choose_next(struct tracked_stream *stream, uint64_t *cursor, struc
     *cursor = c.next;
 }
 
-void sentinel_choose_for_copies(struct device_work *work, const struct allocation *must, struct sentinel_choice *out)
+void sentinel_choose_for_copies(struct device_work *work, struct sentinel_choice *out)
 {
     struct collecting c = {.context = work->context->id, .limit = COPY_MAX, .out = out};
     uint64_t cursor = __atomic_load_n(&work->copy_cursor, __ATOMIC_RELAXED);
@@ -132,11 +132,6 @@ void sentinel_choose_for_copies(struct device_work *work, const struct allocatio
         collect_from(&c, 0);
         return;
     }
-    struct allocation a;
-    if (must && alloc_table_exact(must->address, &a) && concerns(&c, &a))
-        add(out, &a);
-    c.have = must ? &must->address : NULL;
-    c.have_count = must != NULL;
     collect_from(&c, cursor);
     __atomic_store_n(&work->copy_cursor, c.next, __ATOMIC_RELAXED);
 }

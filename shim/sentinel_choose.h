@@ -24,7 +24,7 @@ void sentinel_choose(struct tracked_stream *stream, const struct allocation *mus
 /* From `*cursor` on, at most SENTINEL_LOOK_MAX; `*cursor` moves, and is 0 when the end was reached. */
 void sentinel_choose_next(struct tracked_stream *stream, uint64_t *cursor, struct sentinel_choice *out);
 /* Only those that copies may look at: not of pools. */
-void sentinel_choose_for_copies(struct device_work *work, const struct allocation *must, struct sentinel_choice *out);
+void sentinel_choose_for_copies(struct device_work *work, struct sentinel_choice *out);
 
 /* A launch of the stream got these arguments. Costs nothing while looks take all. */
 void sentinel_touched(struct tracked_stream *stream, const uint8_t *arguments, uint32_t bytes);

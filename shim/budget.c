@@ -11,11 +11,12 @@ bool budget_on;
 
 static struct cap_budget *parts[CAP_BUDGET_PARTS]; /* in the capture */
 static uint32_t turns[CAP_BUDGET_PARTS];           /* atomic */
+static uint64_t device_tsc[CAP_BUDGET_PARTS];      /* atomic: what the device did for it */
 
 /* Behind `deciding`. */
 static bool deciding; /* atomic */
 static struct {
-    uint64_t spent, taken, skipped;
+    uint64_t spent, on_device, taken, skipped;
 } seen[CAP_BUDGET_PARTS];
 static struct budget_levels levels;
 static uint64_t last_tsc, last_own;
@@ -57,14 +58,30 @@ void budget_spent(const struct budget_span *span)
     __atomic_fetch_add(&parts[span->part]->own_tsc, __builtin_ia32_rdtsc() - span->begin, __ATOMIC_RELAXED);
 }
 
-static struct budget_interval take_interval(unsigned part)
+void budget_spent_on_device(enum cap_budget_part part, uint64_t ns)
 {
+    uint64_t ticks = capture_ns_to_tsc(ns);
+    __atomic_fetch_add(&device_tsc[part], ticks, __ATOMIC_RELAXED);
+    CAPTURE_COUNT(budget_device_tsc, ticks);
+}
+
+void budget_started(uint64_t own_tsc)
+{
+    last_own = own_tsc;
+}
+
+/* `*on_device`: the device's share of it, which is not in the tool's own time. */
+static struct budget_interval take_interval(unsigned part, double *on_device)
+{
+    uint64_t device = __atomic_load_n(&device_tsc[part], __ATOMIC_RELAXED);
     uint64_t spent = __atomic_load_n(&parts[part]->own_tsc, __ATOMIC_RELAXED);
     uint64_t taken = __atomic_load_n(&parts[part]->taken, __ATOMIC_RELAXED);
     uint64_t skipped = __atomic_load_n(&parts[part]->skipped, __ATOMIC_RELAXED);
-    struct budget_interval i = {(double)(spent - seen[part].spent), (double)(taken - seen[part].taken),
+    *on_device = (double)(device - seen[part].on_device);
+    struct budget_interval i = {(double)(spent - seen[part].spent) + *on_device, (double)(taken - seen[part].taken),
                                 (double)(skipped - seen[part].skipped)};
     seen[part].spent = spent;
+    seen[part].on_device = device;
     seen[part].taken = taken;
     seen[part].skipped = skipped;
     return i;
@@ -77,8 +94,11 @@ static void decide(uint64_t tsc)
     double wall = (double)(tsc - last_tsc), own = (double)(own_total - last_own), allowed = wall * options.budget;
     last_tsc = tsc;
     last_own = own_total;
-    for (unsigned p = 0; p < CAP_BUDGET_PARTS; p++)
-        now[p] = take_interval(p);
+    for (unsigned p = 0; p < CAP_BUDGET_PARTS; p++) {
+        double on_device;
+        now[p] = take_interval(p, &on_device);
+        own += on_device;
+    }
     if (options.budget >= 1) /* measured only */
         return;
     bool kept = budget_decide(&levels, now, own, allowed);

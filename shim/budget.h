@@ -14,7 +14,8 @@
 
 #include <opsdebug/capture.h>
 
-void budget_start(void); /* the options are read and the capture is open */
+void budget_start(void);               /* the options are read and the capture is open */
+void budget_started(uint64_t own_tsc); /* what the start of the shim itself took is no reason to do less */
 
 extern bool budget_on;
 bool budget_sample(enum cap_budget_part part); /* with a budget: is it this one's turn? Counts either way */
@@ -42,6 +43,7 @@ static inline void budget_span_end(const struct budget_span *span)
     if (span->begin)
         budget_spent(span);
 }
+void budget_spent_on_device(enum cap_budget_part part, uint64_t ns); /* see device_cost.h */
 #define BUDGET_SPAN(of) __attribute__((cleanup(budget_span_end))) const struct budget_span span = budget_span(of)
 
 void budget_tick(void); /* now and then, with the thread's counters flushed */

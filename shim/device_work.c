@@ -5,6 +5,7 @@
 
 #include <opsdebug/capture.h>
 
+#include "shim/device_cost.h"
 #include "shim/driver.h"
 #include "shim/memory.h"
 #include "shim/options.h"
@@ -166,6 +167,7 @@ static struct device_work *make(struct tracked_context *context)
     }
     if (options.times)
         timing_prepare(work);
+    work->costs = device_costs_make();
     return work;
 }
 

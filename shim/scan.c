@@ -11,6 +11,7 @@
 #include "shim/budget.h"
 #include "shim/capture_write.h"
 #include "shim/device_work.h"
+#include "shim/device_cost.h"
 #include "shim/driver.h"
 #include "shim/memory.h"
 #include "shim/options.h"
@@ -185,8 +186,12 @@ static bool launch_look(const struct device_work *work, struct scan_slot *slot, 
                         uint32_t after)
 {
     void *arguments[] = {&slot->device, &slot->count, &after};
-    return driver.cuLaunchKernel(work->scan, slot->count, 1, 1, SCAN_BLOCK, 1, 1, 0, stream->handle, arguments, NULL) ==
-           CUDA_SUCCESS;
+    struct device_cost cost;
+    device_cost_begin(&cost, CAP_BUDGET_HEALTH, stream);
+    bool ok = driver.cuLaunchKernel(work->scan, slot->count, 1, 1, SCAN_BLOCK, 1, 1, 0, stream->handle, arguments,
+                                    NULL) == CUDA_SUCCESS;
+    device_cost_end(&cost);
+    return ok;
 }
 
 bool scan_due(const struct tracked_kernel *kernel, bool snapshots)

@@ -8,6 +8,7 @@
 #include "shim/budget.h"
 #include "shim/capture_write.h"
 #include "shim/damage.h"
+#include "shim/device_cost.h"
 #include "shim/driver.h"
 #include "shim/guard_sharing.h"
 #include "shim/host_redzone.h"
@@ -112,8 +113,11 @@ static bool launch_slot(struct device_work *work, struct check_slot *slot, struc
 {
     void *arguments[] = {&slot->device, &slot->count};
     uint32_t grid = slot->count < CHECK_GRID ? slot->count : CHECK_GRID;
+    struct device_cost cost;
+    device_cost_begin(&cost, CAP_BUDGET_LOOKS, stream);
     bool ok = slot->count && driver.cuLaunchKernel(work->check, grid, 1, 1, CHECK_BLOCK, 1, 1, 0, stream->handle,
                                                    arguments, NULL) == CUDA_SUCCESS;
+    device_cost_end(&cost);
     __atomic_store_n(&slot->use, ok ? SLOT_PENDING : SLOT_FREE, __ATOMIC_RELEASE);
     return ok;
 }

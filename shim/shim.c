@@ -220,11 +220,14 @@ bool shim_enter(void)
     }
     int idle = SHIM_IDLE;
     if (__atomic_compare_exchange_n(&state, &idle, SHIM_STARTING, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        uint64_t begin = __builtin_ia32_rdtsc();
         shim_thread.inside++;
         start(); /* files only: no call into the driver, no dlopen, so nobody can be waiting for us while we wait */
         stack_load();
         driver_load();
         shim_thread.inside--;
+        shim_thread.own_tsc += __builtin_ia32_rdtsc() - begin;
+        budget_started(shim_thread.own_tsc);
         return true;
     }
     while (__atomic_load_n(&state, __ATOMIC_ACQUIRE) == SHIM_STARTING)

@@ -9,6 +9,7 @@
 #include "shim/blob.h"
 #include "shim/budget.h"
 #include "shim/capture_write.h"
+#include "shim/device_cost.h"
 #include "shim/device_work.h"
 #include "shim/driver.h"
 #include "shim/memory.h"
@@ -346,7 +347,7 @@ static size_t staging_size(const struct batch *batch)
     return bytes;
 }
 
-static bool enqueue(struct batch *batch, struct tracked_stream *stream, struct device_work *work)
+static bool enqueue_copies(struct batch *batch, struct tracked_stream *stream, struct device_work *work)
 {
     char *at = staging_data(batch->staging);
     uint64_t bytes = 0;
@@ -363,6 +364,15 @@ static bool enqueue(struct batch *batch, struct tracked_stream *stream, struct d
         return false;
     __atomic_fetch_add(&bytes_taken, bytes, __ATOMIC_RELAXED);
     return true;
+}
+
+static bool enqueue(struct batch *batch, struct tracked_stream *stream, struct device_work *work)
+{
+    struct device_cost cost;
+    device_cost_begin(&cost, CAP_BUDGET_SNAPSHOTS, stream);
+    bool ok = enqueue_copies(batch, stream, work);
+    device_cost_end(&cost);
+    return ok;
 }
 
 struct snapshot_result snapshot_take_found(enum cap_snapshot_when when, uint64_t launch_seq,

@@ -8,6 +8,7 @@
 
 #include "shim/budget.h"
 #include "shim/capture_write.h"
+#include "shim/device_cost.h"
 #include "shim/device_work.h"
 #include "shim/driver.h"
 #include "shim/options.h"
@@ -264,7 +265,7 @@ static bool asks_in(struct tracked_context *context)
 
 void timing_collect(void)
 {
-    if (!options.times || !shim_device_usable())
+    if ((!options.times && !budget_on) || !shim_device_usable())
         return;
     BUDGET_SPAN(CAP_BUDGET_TIMES);
     CUstreamCaptureMode mode = device_relax();
@@ -273,6 +274,8 @@ void timing_collect(void)
             continue;
         if (c->work->times)
             collect(c->work->times);
+        if (c->work->costs)
+            device_costs_collect(c->work->costs);
         __atomic_fetch_sub(&c->askers, 1, __ATOMIC_SEQ_CST);
     }
     device_unrelax(mode);

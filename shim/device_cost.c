@@ -1,0 +1,97 @@
+#include "shim/device_cost.h"
+
+#include <stdlib.h>
+
+#include "shim/budget.h"
+#include "shim/device_work.h"
+#include "shim/driver.h"
+
+enum {
+    PAIRS = 64,       /* in flight; what comes beyond is not measured */
+    LOOKS_ONE_OF = 8, /* two events cost as much as a look */
+};
+
+enum pair_state { PAIR_FREE, PAIR_OPEN, PAIR_PENDING, PAIR_BROKEN };
+struct cost_pair {
+    uint32_t state; /* atomic */
+    uint32_t weight;
+    enum cap_budget_part part;
+    CUevent begin, end;
+};
+struct device_costs {
+    struct cost_pair pairs[PAIRS];
+    uint32_t turn; /* atomic */
+};
+
+struct device_costs *device_costs_make(void)
+{
+    if (!budget_on || !driver.cuEventCreate || !driver.cuEventRecord || !driver.cuEventQuery ||
+        !driver.cuEventElapsedTime)
+        return NULL;
+    return calloc(1, sizeof(struct device_costs));
+}
+
+static bool events_of(struct cost_pair *pair)
+{
+    return (pair->begin || driver.cuEventCreate(&pair->begin, CU_EVENT_DEFAULT) == CUDA_SUCCESS) &&
+           (pair->end || driver.cuEventCreate(&pair->end, CU_EVENT_DEFAULT) == CUDA_SUCCESS);
+}
+
+static struct cost_pair *take_pair(struct device_costs *costs)
+{
+    for (unsigned i = 0; i < PAIRS; i++) {
+        uint32_t unused = PAIR_FREE;
+        if (__atomic_compare_exchange_n(&costs->pairs[i].state, &unused, PAIR_OPEN, false, __ATOMIC_ACQUIRE,
+                                        __ATOMIC_RELAXED))
+            return &costs->pairs[i];
+    }
+    return NULL;
+}
+
+static void set_state(struct cost_pair *pair, enum pair_state state)
+{
+    __atomic_store_n(&pair->state, state, __ATOMIC_RELEASE);
+}
+
+void device_cost_begin(struct device_cost *cost, enum cap_budget_part part, struct tracked_stream *stream)
+{
+    struct device_work *work = budget_on ? device_work(stream->context) : NULL;
+    struct device_costs *costs = work ? work->costs : NULL;
+    uint32_t weight = part == CAP_BUDGET_SNAPSHOTS ? 1 : LOOKS_ONE_OF;
+    *cost = (struct device_cost){NULL, stream};
+    if (!costs || __atomic_fetch_add(&costs->turn, 1, __ATOMIC_RELAXED) % weight)
+        return;
+    struct cost_pair *pair = take_pair(costs);
+    if (!pair)
+        return;
+    pair->part = part;
+    pair->weight = weight;
+    if (events_of(pair) && driver.cuEventRecord(pair->begin, stream->handle) == CUDA_SUCCESS)
+        cost->pair = pair;
+    else
+        set_state(pair, PAIR_BROKEN);
+}
+
+void device_cost_end(const struct device_cost *cost)
+{
+    if (!cost->pair)
+        return;
+    bool ok = driver.cuEventRecord(cost->pair->end, cost->stream->handle) == CUDA_SUCCESS;
+    set_state(cost->pair, ok ? PAIR_PENDING : PAIR_BROKEN);
+}
+
+void device_costs_collect(struct device_costs *costs)
+{
+    for (unsigned i = 0; i < PAIRS; i++) {
+        struct cost_pair *pair = &costs->pairs[i];
+        uint32_t waiting = PAIR_PENDING;
+        float milliseconds = 0;
+        if (!__atomic_compare_exchange_n(&pair->state, &waiting, PAIR_OPEN, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            continue;
+        CUresult done = driver.cuEventQuery(pair->end);
+        if (done == CUDA_SUCCESS && driver.cuEventElapsedTime(&milliseconds, pair->begin, pair->end) == CUDA_SUCCESS &&
+            milliseconds > 0)
+            budget_spent_on_device(pair->part, (uint64_t)((double)milliseconds * 1e6) * pair->weight);
+        set_state(pair, done == CUDA_SUCCESS ? PAIR_FREE : done == CUDA_ERROR_NOT_READY ? PAIR_PENDING : PAIR_BROKEN);
+    }
+}

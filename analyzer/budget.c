@@ -55,9 +55,65 @@ static void print_dropped(FILE *out, const struct capture *c)
     text_fold(out, "          ", 10, line);
 }
 
+static const char *const pace_names[CAP_PACE_KINDS] = {
+    [CAP_PACE_REDZONES] = "looks at sentinels",
+    [CAP_PACE_HEALTH] = "health looks",
+};
+
+/* The kind's record, or NULL. */
+static const struct cap_pace *pace_of(const struct capture *c, uint32_t kind)
+{
+    for (size_t i = 0; i < c->record_count; i++) {
+        const struct cap_pace *p = (const void *)c->records[i];
+        if (p->head.type == CAP_PACE && p->kind == kind)
+            return p;
+    }
+    return NULL;
+}
+
+static void print_paced(FILE *out, const struct capture *c)
+{
+    struct buf line = {0};
+    for (uint32_t i = 0; i < CAP_PACE_KINDS; i++) {
+        const struct cap_pace *p = pace_of(c, i);
+        if (!p || !p->skipped)
+            continue;
+        if (!line.size)
+            buf_printf(&line, "left out to take no more than %.3g %% of the device's time: ", (double)p->share * 100);
+        else
+            buf_printf(&line, ", ");
+        buf_printf(&line, "%" PRIu64 " of %" PRIu64 " %s", p->skipped, p->skipped + p->taken, pace_names[i]);
+    }
+    if (line.size && !line.failed)
+        text_fold(out, "          ", 10, line.data);
+    buf_free(&line);
+}
+
+static void paced_json(cJSON *to, const struct capture *c)
+{
+    const struct cap_pace *first = pace_of(c, 0);
+    if (!first) {
+        cJSON_AddNullToObject(to, "look_share");
+        return;
+    }
+    cJSON *json = cJSON_AddObjectToObject(to, "look_share");
+    cJSON_AddNumberToObject(json, "share", (double)first->share);
+    cJSON *parts = cJSON_AddObjectToObject(json, "parts");
+    for (uint32_t i = 0; i < CAP_PACE_KINDS; i++) {
+        const struct cap_pace *p = pace_of(c, i);
+        if (!p)
+            continue;
+        cJSON *part = cJSON_AddObjectToObject(parts, pace_names[i]);
+        cJSON_AddNumberToObject(part, "done", (double)p->taken);
+        cJSON_AddNumberToObject(part, "left_out", (double)p->skipped);
+        cJSON_AddNumberToObject(part, "device_ns", (double)p->device_ns);
+    }
+}
+
 void budget_print(FILE *out, const struct capture *c)
 {
     print_dropped(out, c);
+    print_paced(out, c);
     const struct cap_budget *first = part_of(c, 0);
     if (!first)
         return;
@@ -83,6 +139,7 @@ void budget_print(FILE *out, const struct capture *c)
 void budget_json(cJSON *to, const struct capture *c)
 {
     cJSON_AddNumberToObject(to, "dropped_launches", (double)(c->header.dropped_launches + c->left_out_launches));
+    paced_json(to, c);
     const struct cap_budget *first = part_of(c, 0);
     if (!first) {
         cJSON_AddNullToObject(to, "budget");

@@ -59,6 +59,7 @@ enum { STACK_LIMIT = 4096, PARAM_LIMIT = 32768, REDZONE_LIMIT = 1 << 30, BUILD_I
     X(CAP_THREAD_STATE, cap_thread_state, "thread state")                                                              \
     X(CAP_STREAM_STATE, cap_stream_state, "stream state")                                                              \
     X(CAP_STREAM_VALUE, cap_stream_value, "stream value")                                                              \
+    X(CAP_PACE, cap_pace, "pace")                                                                                      \
     X(CAP_BUDGET, cap_budget, "budget")                                                                                \
     X(CAP_WRITER, cap_writer, "writer")                                                                                \
     X(CAP_HOST_MAP, cap_host_map, "host mapping")
@@ -310,6 +311,12 @@ bool capture_check_shape(const struct cap_head *record, char *why)
         const struct cap_budget *b = (const void *)record;
         if (b->part >= CAP_BUDGET_PARTS || !(b->share >= 0 && b->share <= 1))
             return no(why, "budget of part %u", b->part);
+        return true;
+    }
+    case CAP_PACE: {
+        const struct cap_pace *p = (const void *)record;
+        if (p->kind >= CAP_PACE_KINDS || !(p->share >= 0 && p->share <= 1))
+            return no(why, "pace of kind %u", p->kind);
         return true;
     }
     case CAP_STREAM_VALUE: {

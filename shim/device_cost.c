@@ -5,10 +5,14 @@
 #include "shim/budget.h"
 #include "shim/device_work.h"
 #include "shim/driver.h"
+#include "shim/options.h"
+#include "shim/pace.h"
 
 enum {
-    PAIRS = 64,       /* in flight; what comes beyond is not measured */
-    LOOKS_ONE_OF = 8, /* two events cost as much as a look */
+    PAIRS = 64,            /* in flight; what comes beyond is not measured */
+    LOOKS_FIRST = 8,       /* so many looks of each kind are measured, */
+    LOOKS_ONE_OF = 8,      /* then one of so many: two events cost as much as a look */
+    LOOKS_OF_A_LAUNCH = 2, /* health looks: before and after */
 };
 
 enum pair_state { PAIR_FREE, PAIR_OPEN, PAIR_PENDING, PAIR_BROKEN };
@@ -20,13 +24,13 @@ struct cost_pair {
 };
 struct device_costs {
     struct cost_pair pairs[PAIRS];
-    uint32_t turn; /* atomic */
+    uint32_t turns[CAP_BUDGET_PARTS]; /* atomic */
 };
 
 struct device_costs *device_costs_make(void)
 {
-    if (!budget_on || !driver.cuEventCreate || !driver.cuEventRecord || !driver.cuEventQuery ||
-        !driver.cuEventElapsedTime)
+    if (!(budget_on || options.look_share > 0) || !driver.cuEventCreate || !driver.cuEventRecord ||
+        !driver.cuEventQuery || !driver.cuEventElapsedTime)
         return NULL;
     return calloc(1, sizeof(struct device_costs));
 }
@@ -55,11 +59,15 @@ static void set_state(struct cost_pair *pair, enum pair_state state)
 
 void device_cost_begin(struct device_cost *cost, enum cap_budget_part part, struct tracked_stream *stream)
 {
-    struct device_work *work = budget_on ? device_work(stream->context) : NULL;
+    bool copies = part == CAP_BUDGET_SNAPSHOTS;
+    struct device_work *work = budget_on || !copies ? device_work(stream->context) : NULL;
     struct device_costs *costs = work ? work->costs : NULL;
-    uint32_t weight = part == CAP_BUDGET_SNAPSHOTS ? 1 : LOOKS_ONE_OF;
     *cost = (struct device_cost){NULL, stream};
-    if (!costs || __atomic_fetch_add(&costs->turn, 1, __ATOMIC_RELAXED) % weight)
+    if (!costs)
+        return;
+    uint32_t turn = __atomic_fetch_add(&costs->turns[part], 1, __ATOMIC_RELAXED);
+    uint32_t weight = copies || turn < LOOKS_FIRST ? 1 : LOOKS_ONE_OF;
+    if (turn % weight)
         return;
     struct cost_pair *pair = take_pair(costs);
     if (!pair)
@@ -80,8 +88,19 @@ void device_cost_end(const struct device_cost *cost)
     set_state(cost->pair, ok ? PAIR_PENDING : PAIR_BROKEN);
 }
 
-void device_costs_collect(struct device_costs *costs)
+static void measured(struct pace *pace, const struct cost_pair *pair, uint64_t ns)
 {
+    if (budget_on)
+        budget_spent_on_device(pair->part, ns * pair->weight);
+    if (pair->part == CAP_BUDGET_LOOKS)
+        pace_measured(pace, CAP_PACE_REDZONES, ns);
+    else if (pair->part == CAP_BUDGET_HEALTH)
+        pace_measured(pace, CAP_PACE_HEALTH, LOOKS_OF_A_LAUNCH * ns);
+}
+
+void device_costs_collect(struct device_work *work)
+{
+    struct device_costs *costs = work->costs;
     for (unsigned i = 0; i < PAIRS; i++) {
         struct cost_pair *pair = &costs->pairs[i];
         uint32_t waiting = PAIR_PENDING;
@@ -91,7 +110,7 @@ void device_costs_collect(struct device_costs *costs)
         CUresult done = driver.cuEventQuery(pair->end);
         if (done == CUDA_SUCCESS && driver.cuEventElapsedTime(&milliseconds, pair->begin, pair->end) == CUDA_SUCCESS &&
             milliseconds > 0)
-            budget_spent_on_device(pair->part, (uint64_t)((double)milliseconds * 1e6) * pair->weight);
+            measured(work->pace, pair, (uint64_t)((double)milliseconds * 1e6));
         set_state(pair, done == CUDA_SUCCESS ? PAIR_FREE : done == CUDA_ERROR_NOT_READY ? PAIR_PENDING : PAIR_BROKEN);
     }
 }

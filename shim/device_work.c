@@ -9,6 +9,7 @@
 #include "shim/driver.h"
 #include "shim/memory.h"
 #include "shim/options.h"
+#include "shim/pace.h"
 #include "shim/scan.h"
 #include "shim/sentinel_slots.h"
 #include "shim/shim.h"
@@ -168,6 +169,7 @@ static struct device_work *make(struct tracked_context *context)
     if (options.times)
         timing_prepare(work);
     work->costs = device_costs_make();
+    work->pace = pace_make();
     return work;
 }
 

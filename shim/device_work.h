@@ -11,6 +11,7 @@
 
 #include "shim/track.h"
 
+struct pace;
 struct scan_slots;
 struct sentinel_slots;
 struct timing_pool;
@@ -25,7 +26,8 @@ struct device_work {
     uint64_t copies_seq;              /* and the seq of the one before */
     struct scan_slots *scans;         /* of scan.c */
     struct timing_pool *times;        /* of timing.c */
-    struct device_costs *costs;       /* of device_cost.c; NULL: no budget */
+    struct device_costs *costs;       /* of device_cost.c */
+    struct pace *pace;                /* of looks; NULL: all are made */
     volatile uint32_t *progress_host; /* words that streams write when they get there, in mapped host memory */
     CUdeviceptr progress_device;
     uint8_t *progress_used; /* atomic flags, one per word */

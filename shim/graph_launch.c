@@ -152,7 +152,7 @@ static void before(struct going *g)
     if (choice == SNAPSHOT_TAKE)
         take_before(g);
     if (look)
-        g->scan = scan_before_found(g->stream, g->call->seq, g->found, g->found_count);
+        g->scan = scan_before_found(g->stream, g->call->seq, g->found, g->found_count, choice == SNAPSHOT_TAKE);
     if (own_work)
         timing_begin(&g->timing, counted, g->stream, g->call->seq);
 }

@@ -149,17 +149,18 @@ static bool parse_snapshots(const char *text)
     return true;
 }
 
-static bool parse_budget(const char *text)
+/* "5%" or "5": a share; "off": 0. */
+static bool parse_share(const char *text, double *out)
 {
     if (strcmp(text, "off") == 0) {
-        options.budget = 0;
+        *out = 0;
         return true;
     }
     char *end;
     double value = strtod(text, &end);
     if (end == text || (*end && strcmp(end, "%") != 0) || !(value > 0) || value > 100)
         return false;
-    options.budget = value / 100;
+    *out = value / 100;
     return true;
 }
 
@@ -207,7 +208,9 @@ static bool apply(enum option_id id, const char *text)
     case OPTION_MAX_CAPTURE:
         return options_number(text, true, &options.max_capture);
     case OPTION_BUDGET:
-        return parse_budget(text);
+        return parse_share(text, &options.budget);
+    case OPTION_LOOK_SHARE:
+        return parse_share(text, &options.look_share);
     case OPTION_MAX_MEMORY:
         return options_number(text, true, &options.max_memory);
     case OPTION_STACKS:
@@ -239,10 +242,10 @@ static void set_value(enum option_id id, const char *text)
 /* What the preset means for the options that leave it open. */
 static void apply_preset(void)
 {
-    static const char *const by_preset[3][7] = {
-        [PRESET_WATCH] = {"tail", "sync", "none", "256M", "0", "off", "sample=1/1000,budget=64M,careful"},
-        [PRESET_CHECK] = {"tail", "batch", "first=2", "256M", "0", "off", "off"},
-        [PRESET_DEEP] = {"careful", "launch", "all", "8G", "1G", "on", "off"},
+    static const char *const by_preset[3][8] = {
+        [PRESET_WATCH] = {"tail", "sync", "none", "256M", "0", "off", "sample=1/1000,budget=64M,careful", "0.3%"},
+        [PRESET_CHECK] = {"tail", "batch", "first=2", "256M", "0", "off", "off", "1%"},
+        [PRESET_DEEP] = {"careful", "launch", "all", "8G", "1G", "on", "off", "off"},
     };
     const char *const *values = by_preset[options.preset];
     set_value(OPTION_SENTINELS, values[0]);
@@ -252,6 +255,7 @@ static void apply_preset(void)
     set_value(OPTION_QUARANTINE, values[4]);
     set_value(OPTION_POISON, values[5]);
     set_value(OPTION_GUARD, values[6]);
+    set_value(OPTION_LOOK_SHARE, values[7]);
     set_value(OPTION_HEALTH, "sample"); /* of which launches says the preset: see scan.c */
 }
 

@@ -34,6 +34,7 @@ struct options {
     uint64_t max_capture; /* bytes on disk, 0: no limit */
     uint64_t max_memory;  /* bytes that we may hold, 0: no limit */
     double budget;        /* share of the program's time that is ours; 0: no budget */
+    double look_share;    /* of the device's time, for each kind of looks (pace.h); 0: no limit */
     bool kernel_filter;   /* `kernel` is compiled */
     regex_t kernel;
     uint64_t launch_skip, launch_count;

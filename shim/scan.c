@@ -15,6 +15,7 @@
 #include "shim/driver.h"
 #include "shim/memory.h"
 #include "shim/options.h"
+#include "shim/pace.h"
 #include "shim/poison.h"
 #include "shim/reach.h"
 #include "shim/sentinel.h"
@@ -203,11 +204,24 @@ bool scan_due(const struct tracked_kernel *kernel, bool snapshots)
            (options.preset == PRESET_WATCH ? number < WATCH_LAUNCHES : snapshots || number % CHECK_ONE_OF == 0);
 }
 
+/* Launches with snapshots are few, and what they are looked at for is then there to be judged. */
+static bool in_pace(struct device_work *work, bool snapshots)
+{
+    if (snapshots || options.health == HEALTH_FULL) {
+        pace_takes_anyway(work->pace, CAP_PACE_HEALTH);
+        return true;
+    }
+    bool taken = pace_takes(work->pace, CAP_PACE_HEALTH);
+    if (!taken)
+        pace_left_out(CAP_PACE_HEALTH);
+    return taken;
+}
+
 /* NULL: no look. Else a free of another thread waits until slot_ready(). */
-static struct scan_slot *slot_begin(struct tracked_stream *stream, uint64_t launch_seq)
+static struct scan_slot *slot_begin(struct tracked_stream *stream, uint64_t launch_seq, bool snapshots)
 {
     struct device_work *work = device_work(stream->context);
-    if (!work || !work->scan || !work->scans || !budget_takes(CAP_BUDGET_HEALTH))
+    if (!work || !work->scan || !work->scans || !budget_takes(CAP_BUDGET_HEALTH) || !in_pace(work, snapshots))
         return NULL;
     struct scan_slot *slot = take_slot(work->scans);
     if (!slot) {
@@ -223,7 +237,8 @@ static struct scan_slot *slot_begin(struct tracked_stream *stream, uint64_t laun
 
 static struct scan_slot *slot_ready(struct scan_slot *slot, struct tracked_stream *stream)
 {
-    bool ok = slot->count && launch_look(device_work(stream->context), slot, stream, 0);
+    struct device_work *work = device_work(stream->context);
+    bool ok = slot->count && work && launch_look(work, slot, stream, 0);
     sentinel_look_ends();
     if (ok)
         return slot;
@@ -238,7 +253,7 @@ struct scan_slot *scan_before(struct tracked_kernel *kernel, struct tracked_stre
         return NULL;
     BUDGET_SPAN(CAP_BUDGET_HEALTH);
     struct reached *reached = malloc(REACH_MAX * sizeof *reached);
-    struct scan_slot *slot = reached ? slot_begin(stream, launch_seq) : NULL;
+    struct scan_slot *slot = reached ? slot_begin(stream, launch_seq, snapshots) : NULL;
     uint32_t count = slot ? reach(kernel, arguments, bytes, reached) : 0;
     for (uint32_t i = 0; i < count; i++)
         if (readable(&reached[i].a, stream))
@@ -248,10 +263,10 @@ struct scan_slot *scan_before(struct tracked_kernel *kernel, struct tracked_stre
 }
 
 struct scan_slot *scan_before_found(struct tracked_stream *stream, uint64_t launch_seq, const struct allocation *found,
-                                    uint32_t count)
+                                    uint32_t count, bool snapshots)
 {
     BUDGET_SPAN(CAP_BUDGET_HEALTH);
-    struct scan_slot *slot = slot_begin(stream, launch_seq);
+    struct scan_slot *slot = slot_begin(stream, launch_seq, snapshots);
     for (uint32_t i = 0; slot && i < count; i++) {
         struct allocation now; /* what was freed since must not be read */
         struct reached all = {.a = found[i], .address = found[i].address};

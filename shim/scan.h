@@ -51,7 +51,7 @@ bool scan_due(const struct tracked_kernel *kernel, bool snapshots);
 /* The same as scan_before() for a launch that is due, of a graph: all of each of these allocations, which it reaches.
  */
 struct scan_slot *scan_before_found(struct tracked_stream *stream, uint64_t launch_seq, const struct allocation *found,
-                                    uint32_t count);
+                                    uint32_t count, bool snapshots);
 /* Enqueues the look after it; `slot` may be NULL, and is not the caller's any more. */
 void scan_after(struct scan_slot *slot, struct tracked_stream *stream, bool launched);
 void scan_harvest(void);                    /* takes in what is complete */

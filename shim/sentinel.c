@@ -13,6 +13,7 @@
 #include "shim/guard_sharing.h"
 #include "shim/host_redzone.h"
 #include "shim/options.h"
+#include "shim/pace.h"
 #include "shim/sentinel_choose.h"
 #include "shim/sentinel_slots.h"
 #include "shim/shim.h"
@@ -113,11 +114,8 @@ static bool launch_slot(struct device_work *work, struct check_slot *slot, struc
 {
     void *arguments[] = {&slot->device, &slot->count};
     uint32_t grid = slot->count < CHECK_GRID ? slot->count : CHECK_GRID;
-    struct device_cost cost;
-    device_cost_begin(&cost, CAP_BUDGET_LOOKS, stream);
     bool ok = slot->count && driver.cuLaunchKernel(work->check, grid, 1, 1, CHECK_BLOCK, 1, 1, 0, stream->handle,
                                                    arguments, NULL) == CUDA_SUCCESS;
-    device_cost_end(&cost);
     __atomic_store_n(&slot->use, ok ? SLOT_PENDING : SLOT_FREE, __ATOMIC_RELEASE);
     return ok;
 }
@@ -129,10 +127,15 @@ static bool look_at(struct device_work *work, struct tracked_stream *stream, con
     struct check_slot *slot = NULL;
     uint64_t clean = damage_clean_bound(stream, upto);
     bool complete = true;
+    struct device_cost cost;
+    /* One redzone, before it is freed, says nothing about what looks take. */
+    device_cost_begin(&cost, choice->all || choice->count > 1 ? CAP_BUDGET_LOOKS : CAP_BUDGET_SYNC_LOOKS, stream);
     for (uint32_t i = 0; i < choice->count; i++) {
         if (!slot) {
-            if (!(slot = sentinel_slots_take(work->slots)))
-                return false; /* the device is far behind; the next look takes these */
+            if (!(slot = sentinel_slots_take(work->slots))) {
+                complete = false; /* the device is far behind; the next look takes these */
+                break;
+            }
             slot->count = 0;
             slot->upto_seq = upto;
             slot->clean_seq = clean;
@@ -149,7 +152,9 @@ static bool look_at(struct device_work *work, struct tracked_stream *stream, con
             slot = NULL;
         }
     }
-    return (!slot || launch_slot(work, slot, stream)) && complete;
+    complete = (!slot || launch_slot(work, slot, stream)) && complete;
+    device_cost_end(&cost);
+    return complete;
 }
 
 /* From here until sentinel_look_ends() the stream is not destroyed. False: it is, or is about to be. */
@@ -213,15 +218,41 @@ static void look_now(struct tracked_stream *stream, struct device_work *work, co
     }
 }
 
-/* What is left out for the budget is made up for by the next look, with a wider window. */
-static void look_if_due(struct tracked_stream *stream, uint32_t due, enum cap_budget_part part,
-                        const struct allocation *must)
+/* Whoever asks for a look at every launch has them all. */
+static bool in_pace(struct device_work *work)
+{
+    if (options.check != CHECK_LAUNCH)
+        return pace_takes(work->pace, CAP_PACE_REDZONES);
+    pace_takes_anyway(work->pace, CAP_PACE_REDZONES);
+    return true;
+}
+
+/* What is left out for the budget, or by the pace, is made up for by the next look, with a wider window. */
+static void look_if_due(struct tracked_stream *stream, uint32_t due, enum cap_budget_part part)
 {
     struct device_work *work;
     if (!is_due(stream, due, &work) || !budget_takes(part))
         return;
+    if (!in_pace(work)) { /* each further launch asks again: counted is one for each batch */
+        if (!due || __atomic_load_n(&stream->launches_unchecked, __ATOMIC_RELAXED) % due == 0)
+            pace_left_out(CAP_PACE_REDZONES);
+        return;
+    }
     BUDGET_SPAN(part);
-    look_now(stream, work, must);
+    look_now(stream, work, NULL);
+}
+
+/* Before `must` is freed. Left out are only the others, then. */
+static void look_before_free(struct tracked_stream *stream, const struct allocation *must)
+{
+    struct device_work *work;
+    if (!is_due(stream, 0, &work) || !budget_takes(CAP_BUDGET_SYNC_LOOKS))
+        return;
+    BUDGET_SPAN(CAP_BUDGET_SYNC_LOOKS);
+    if (in_pace(work))
+        look_now(stream, work, must);
+    else
+        look_at_one(work, stream, must);
 }
 
 void sentinel_after_launch(struct tracked_stream *stream, uint64_t seq, bool chained)
@@ -233,9 +264,9 @@ void sentinel_after_launch(struct tracked_stream *stream, uint64_t seq, bool cha
     if (chained) /* the next one may depend on this one, and overlap it */
         return;
     if (options.check == CHECK_LAUNCH)
-        look_if_due(stream, 0, CAP_BUDGET_LOOKS, NULL);
+        look_if_due(stream, 0, CAP_BUDGET_LOOKS);
     else if (options.check == CHECK_BATCH)
-        look_if_due(stream, (uint32_t)options.check_batch, CAP_BUDGET_LOOKS, NULL);
+        look_if_due(stream, (uint32_t)options.check_batch, CAP_BUDGET_LOOKS);
 }
 
 void sentinel_after_write(struct tracked_stream *stream, uint64_t seq)
@@ -245,7 +276,7 @@ void sentinel_after_write(struct tracked_stream *stream, uint64_t seq)
     __atomic_store_n(&stream->last_work, seq, __ATOMIC_RELAXED);
     __atomic_fetch_add(&stream->writes_unchecked, 1, __ATOMIC_RELAXED);
     if (options.check == CHECK_LAUNCH)
-        look_if_due(stream, 0, CAP_BUDGET_LOOKS, NULL);
+        look_if_due(stream, 0, CAP_BUDGET_LOOKS);
 }
 
 /* Whether work of the context may be newer than `seq`. */
@@ -271,8 +302,12 @@ void sentinel_after_sync(struct device_work *work)
 static void look_everywhere(const struct tracked_context *context, const struct allocation *must)
 {
     for (struct tracked_stream *s = track_first_stream(); s; s = s->next)
-        if (s->context == context && track_stream_reachable(s))
-            look_if_due(s, 0, CAP_BUDGET_SYNC_LOOKS, must);
+        if (s->context == context && track_stream_reachable(s)) {
+            if (must)
+                look_before_free(s, must);
+            else
+                look_if_due(s, 0, CAP_BUDGET_SYNC_LOOKS);
+        }
 }
 
 void sentinel_before_sync(struct tracked_stream *stream)
@@ -280,7 +315,7 @@ void sentinel_before_sync(struct tracked_stream *stream)
     if (options.check < CHECK_SYNC)
         return;
     if (stream)
-        look_if_due(stream, 0, CAP_BUDGET_SYNC_LOOKS, NULL);
+        look_if_due(stream, 0, CAP_BUDGET_SYNC_LOOKS);
     else
         look_everywhere(track_current_context(), NULL);
 }

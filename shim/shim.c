@@ -24,6 +24,7 @@
 #include "shim/nvtx.h"
 #include "shim/object.h"
 #include "shim/options.h"
+#include "shim/pace.h"
 #include "shim/progress.h"
 #include "shim/stack.h"
 #include "shim/thread.h"
@@ -202,6 +203,7 @@ static void start(void)
     set_state(SHIM_RECORDING);
     options_record();
     budget_start();
+    pace_start();
     object_refresh();
     const char *other;
     if (nvtx_other_tool(&other))

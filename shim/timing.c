@@ -265,7 +265,7 @@ static bool asks_in(struct tracked_context *context)
 
 void timing_collect(void)
 {
-    if ((!options.times && !budget_on) || !shim_device_usable())
+    if ((!options.times && !budget_on && options.look_share <= 0) || !shim_device_usable())
         return;
     BUDGET_SPAN(CAP_BUDGET_TIMES);
     CUstreamCaptureMode mode = device_relax();
@@ -275,7 +275,7 @@ void timing_collect(void)
         if (c->work->times)
             collect(c->work->times);
         if (c->work->costs)
-            device_costs_collect(c->work->costs);
+            device_costs_collect(c->work);
         __atomic_fetch_sub(&c->askers, 1, __ATOMIC_SEQ_CST);
     }
     device_unrelax(mode);

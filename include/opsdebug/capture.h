@@ -130,6 +130,7 @@ enum cap_type {
     CAP_STREAM_STATE = 71,
     CAP_STREAM_VALUE = 72,
     CAP_BUDGET = 73,
+    CAP_PACE = 74,
     CAP_WRITER = 80,
     CAP_HOST_MAP = 81,
 };
@@ -744,6 +745,17 @@ struct cap_budget {
     uint64_t own_tsc;        /* patched: what the part cost the program's threads */
 };
 _Static_assert(sizeof(struct cap_budget) == 64, "cap_budget");
+
+/* Looks of ours that were left out so that they take no more than a share of the device's time. */
+enum cap_pace_kind { CAP_PACE_REDZONES, CAP_PACE_HEALTH, CAP_PACE_KINDS };
+struct cap_pace {
+    struct cap_head head;
+    uint32_t kind;
+    float share;             /* in each context, of its time; and what five seconds give, in advance */
+    uint64_t taken, skipped; /* patched */
+    uint64_t device_ns;      /* patched: what they took, by those that were measured */
+};
+_Static_assert(sizeof(struct cap_pace) == 56, "cap_pace");
 
 /* A thread that ended has handed its segment on: what follows in the segment is of thread `tid`. */
 struct cap_writer {

@@ -402,6 +402,62 @@ static void test_budget(void **state)
     }
 }
 
+/* Looks that take long on the device are left out beyond their share of the time, and counted; the budget pays for
+ * their time as well. Those that take nothing, or whose share is not limited, are all made. */
+static void test_looks_keep_to_their_share(void **state)
+{
+    static const struct {
+        const char *setting, *elapsed;
+        bool paced, left_out;
+    } cases[] = {
+        {"OPSDEBUG_LOOK_SHARE=1%", "STUB_ELAPSED_MS=10", true, true},
+        {"OPSDEBUG_LOOK_SHARE=1%", "STUB_ELAPSED_MS=0", true, false},
+        {"OPSDEBUG_LOOK_SHARE=off", "STUB_ELAPSED_MS=10", false, false},
+        {"OPSDEBUG_PRESET=deep", "STUB_ELAPSED_MS=10", false, false},
+        {"OPSDEBUG_CHECK=launch", "STUB_ELAPSED_MS=10", true, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *const environment[] = {cases[i].setting,       cases[i].elapsed,        "STUB_TAKES_CHECKS=1",
+                                           "OPSDEBUG_BUDGET=100%", "OPSDEBUG_QUARANTINE=0", NULL};
+        struct kit_run run;
+        struct kit_capture capture;
+        kit_run(&run, "dlsym", "work", "800", environment);
+        assert_true(kit_ok(&run));
+        assert_true(kit_read(&run, "out", &capture));
+        assert_int_equal(kit_count(&capture, CAP_PACE), cases[i].paced ? CAP_PACE_KINDS : 0);
+        if (cases[i].paced) {
+            const struct cap_pace *p = kit_nth(&capture, CAP_PACE, CAP_PACE_REDZONES);
+            assert_int_equal(p->kind, CAP_PACE_REDZONES);
+            assert_true(p->taken > 0 && (p->skipped > 0) == cases[i].left_out);
+            if (cases[i].left_out) /* 1 % of 5 s and of a short run: 50 ms and a little */
+                assert_true(p->taken >= 5 && p->taken < 20 && p->device_ns == p->taken * 10000000);
+        }
+        if (strcmp(cases[i].elapsed, "STUB_ELAPSED_MS=10") == 0)
+            assert_true(capture.header.budget_device_tsc > 50000000); /* five looks, at 1 GHz or more */
+        kit_free(&capture);
+        kit_remove(&run);
+    }
+}
+
+/* Damage is not lost with the looks that are left out: the last one finds it. */
+static void test_overrun_is_found_whatever_the_share(void **state)
+{
+    const char *const environment[] = {ON_SOFTGPU, "OPSDEBUG_LOOK_SHARE=0.000001%", "OPSDEBUG_CHECK_BATCH=1", NULL};
+    struct kit_run run;
+    struct kit_capture capture;
+    if (!softgpu_is_there())
+        return;
+    kit_run(&run, "dlsym", "overrun", "7", environment);
+    assert_true(kit_ok(&run));
+    assert_true(kit_read(&run, "out", &capture));
+    assert_int_equal(kit_count(&capture, CAP_DAMAGE), 1);
+    const struct cap_damage *d = kit_nth(&capture, CAP_DAMAGE, 0);
+    const struct cap_launch *guilty = kit_nth(&capture, CAP_LAUNCH, 1);
+    assert_true(d->clean_seq <= guilty->head.seq && d->seen_seq > guilty->head.seq);
+    kit_free(&capture);
+    kit_remove(&run);
+}
+
 /* A handle that another thread gets while the call that destroyed its first owner is still on its way back is the
  * second owner's; and a handle that the driver refuses becomes nothing. */
 static void test_handles_come_again(void **state)
@@ -447,6 +503,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_budget),
+        cmocka_unit_test(test_looks_keep_to_their_share),
+        cmocka_unit_test(test_overrun_is_found_whatever_the_share),
         cmocka_unit_test(test_handles_come_again),
         cmocka_unit_test(test_overrun_seen_by_copies),
         cmocka_unit_test(test_overrun_seen_by_the_kernel),

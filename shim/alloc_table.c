@@ -192,6 +192,15 @@ void alloc_table_set_clean(uint64_t address, uint32_t id, uint64_t seq)
     pthread_mutex_unlock(&lock);
 }
 
+void alloc_table_reserve(uint64_t address, uint32_t id, uint32_t reserved)
+{
+    pthread_mutex_lock(&lock);
+    struct node *node = *exact(address);
+    if (node && node->a.id == id)
+        node->a.reserved = reserved;
+    pthread_mutex_unlock(&lock);
+}
+
 static void walk(const struct node *node, void (*visit)(const struct allocation *a, void *data), void *data)
 {
     for (; node; node = node->right) {

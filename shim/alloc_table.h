@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define ALLOC_FOR_HOST UINT32_MAX
+
 struct allocation {
     uint64_t address, bytes; /* as the program sees them */
     uint64_t base;           /* what the driver returned, and wants back */
@@ -20,6 +22,9 @@ struct allocation {
     uint32_t head, tail; /* bytes of the redzones */
     bool constant;
     bool guarded;       /* a mapping of its own, with nothing around it: guard.h */
+    bool registers;     /* of other hardware: reading is an action. For this and the next two see touch.h */
+    bool elsewhere;     /* of a pool that does not lie on the device of the stream it was made in */
+    uint32_t reserved;  /* managed: for the stream of this id, for the host (ALLOC_FOR_HOST), 0 for nobody */
     uint64_t clean_seq; /* the redzones were intact for all work before this */
 };
 
@@ -29,6 +34,8 @@ bool alloc_table_exact(uint64_t address, struct allocation *out);  /* exact star
 bool alloc_table_find(uint64_t address, struct allocation *out);   /* address in [start, start + bytes], end included */
 bool alloc_table_cover(uint64_t address, struct allocation *out);  /* with the redzones: [base, end of the tail) */
 void alloc_table_set_clean(uint64_t address, uint32_t id, uint64_t seq); /* when it is still there */
+
+void alloc_table_reserve(uint64_t address, uint32_t id, uint32_t reserved);
 
 /* Calls `visit` for all entries in order of address, under the table's lock: it must not call back into the table. */
 void alloc_table_each(void (*visit)(const struct allocation *a, void *data), void *data);

@@ -58,7 +58,7 @@ void copy_done(struct cap_copy *record, const struct call *call, CUresult result
                CUstream stream)
 {
     if (result == CUDA_SUCCESS && facts->kind != CAP_COPY_DTOH && !captured(call, stream))
-        sentinel_after_write(track_stream(stream, per_thread(call), false), call->seq);
+        sentinel_after_write(track_stream(stream, per_thread(call), false), call->seq, !facts->asynchronous);
     if (record) {
         if (!record->stream && result == CUDA_SUCCESS)
             record->stream = track_stream_id(stream, per_thread(call));

@@ -33,7 +33,8 @@ static const char scan_ptx[] = {
 #endif
     '\0'};
 
-static int captures_active;
+static int captures_active;  /* atomic */
+static int captures_unknown; /* atomic: of those, in streams that we could not take in */
 
 CUstreamCaptureMode device_relax(void)
 {
@@ -49,14 +50,34 @@ void device_unrelax(CUstreamCaptureMode before)
         driver.cuThreadExchangeStreamCaptureMode(&before);
 }
 
-void device_capture_began(void)
+void device_capture_begins(void)
 {
     __atomic_fetch_add(&captures_active, 1, __ATOMIC_ACQ_REL);
 }
 
-void device_capture_ended(void)
+void device_capture_refused(void)
 {
     __atomic_fetch_sub(&captures_active, 1, __ATOMIC_ACQ_REL);
+}
+
+void device_capture_began(struct tracked_stream *stream)
+{
+    if (!stream)
+        __atomic_fetch_add(&captures_unknown, 1, __ATOMIC_ACQ_REL);
+    else if (__atomic_exchange_n(&stream->captured_from, true, __ATOMIC_ACQ_REL))
+        device_capture_refused(); /* the one before has ended without our seeing it */
+}
+
+bool device_capture_ended(struct tracked_stream *stream)
+{
+    int unknown = __atomic_load_n(&captures_unknown, __ATOMIC_ACQUIRE);
+    bool ended = stream && __atomic_exchange_n(&stream->captured_from, false, __ATOMIC_ACQ_REL);
+    while (!stream && !ended && unknown > 0)
+        ended = __atomic_compare_exchange_n(&captures_unknown, &unknown, unknown - 1, true, __ATOMIC_ACQ_REL,
+                                            __ATOMIC_ACQUIRE);
+    if (ended)
+        __atomic_fetch_sub(&captures_active, 1, __ATOMIC_ACQ_REL);
+    return ended;
 }
 
 bool device_captures_active(void)
@@ -95,9 +116,11 @@ void *device_host_memory(size_t bytes, CUdeviceptr *device_address)
     /* A fork would make pages copy-on-write that the device keeps writing to. */
     madvise(host, bytes, MADV_DONTFORK);
     unsigned flags = CU_MEMHOSTREGISTER_PORTABLE | (device_address ? CU_MEMHOSTREGISTER_DEVICEMAP : 0);
+    CUstreamCaptureMode mode = device_relax();
     bool pinned = driver.cuMemHostRegister_v2 && driver.cuMemHostRegister_v2(host, bytes, flags) == CUDA_SUCCESS;
-    if (!device_address || (pinned && driver.cuMemHostGetDevicePointer_v2 &&
-                            driver.cuMemHostGetDevicePointer_v2(device_address, host, 0) == CUDA_SUCCESS))
+    device_unrelax(mode);
+    if (pinned && (!device_address || (driver.cuMemHostGetDevicePointer_v2 &&
+                                       driver.cuMemHostGetDevicePointer_v2(device_address, host, 0) == CUDA_SUCCESS)))
         return host;
     if (!pinned) {
         munmap(host, bytes);

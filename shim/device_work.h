@@ -42,13 +42,18 @@ void device_unrelax(CUstreamCaptureMode before);
 
 /* Zeroed memory of our own, pinned in the current context so that copies run beside the program. It is never freed:
  * unlike what cuMemHostAlloc gives, it outlives the context, and our helper may still be reading it. `device_address`
- * may be NULL; else the device must be able to write there, and NULL is returned when it is not. */
+ * may be NULL; else the device must be able to write there. NULL: no memory, or it cannot be pinned: the driver would
+ * wait for the whole stream before it copies into pageable memory, and the stream may be waiting for the host. */
 void *device_host_memory(size_t bytes, CUdeviceptr *device_address);
 
-/* A stream that is being captured must see nothing of ours; so must the legacy stream while another one is captured. */
-void device_capture_began(void);
-void device_capture_ended(void);
-bool device_captures_active(void); /* any stream of the process */
+/* A stream that is being captured must see nothing of ours; so must the legacy stream while another one is captured.
+ * A capture counts from before the call that begins it. It belongs to the stream that it began in, and ends with it:
+ * by the program's call, or because stream, thread or context go. */
+void device_capture_begins(void);
+void device_capture_refused(void);                        /* it did not begin */
+void device_capture_began(struct tracked_stream *stream); /* NULL: unknown */
+bool device_capture_ended(struct tracked_stream *stream); /* NULL: unknown. False: there was none */
+bool device_captures_active(void);                        /* any stream of the process */
 bool device_stream_captures(const struct tracked_stream *stream);
 
 /* May something of ours be put into the stream now? Not while it is captured, and (but for `deep`) not between a pair

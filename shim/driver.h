@@ -50,6 +50,9 @@
     X(cuMemHostRegister_v2)                                                                                            \
     X(cuMemHostGetDevicePointer_v2)                                                                                    \
     X(cuMemGetAddressRange_v2)                                                                                         \
+    X(cuMemGetAccess)                                                                                                  \
+    X(cuMemPoolGetAccess)                                                                                              \
+    X(cuPointerGetAttribute)                                                                                           \
     X(cuMemcpyDtoH_v2)                                                                                                 \
     X(cuMemcpyDtoHAsync_v2)                                                                                            \
     X(cuMemcpyHtoDAsync_v2)                                                                                            \

@@ -65,7 +65,9 @@ struct tracked_graph {
 /* Also when it fails *body is valid; then it is incomplete. */
 void graph_read(CUgraph graph, struct graph_body *body);
 /* The bodies of a conditional node: the driver tells them to whoever adds it, and to nobody else. */
-void graph_conditional_added(CUgraphNode node, const CUgraph *bodies, unsigned count);
+void graph_conditional_added(CUgraph graph, CUgraphNode node, const CUgraph *bodies, unsigned count);
+/* Before the graph, or one node of it (the other is NULL), is destroyed. */
+void graph_conditionals_gone(CUgraph graph, CUgraphNode node);
 /* The parameters of one node, from those that an executable graph's node was given. */
 void graph_node_kernel(struct graph_node *node, const CUDA_KERNEL_NODE_PARAMS *params);
 void graph_node_copy(struct graph_node *node, const CUDA_MEMCPY3D *params);

@@ -170,7 +170,7 @@ static CUresult run_set(struct call *part, const struct graph_node *node, struct
         __atomic_store_n(&record->result, (int32_t)result, __ATOMIC_RELAXED);
     }
     if (result == CUDA_SUCCESS)
-        sentinel_after_write(stream, part->seq);
+        sentinel_after_write(stream, part->seq, false);
     return result;
 }
 

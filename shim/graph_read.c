@@ -405,18 +405,58 @@ static bool read_into(CUgraph graph, struct graph_body *body, uint32_t entry, CU
 /* ---- conditional nodes ---- */
 
 struct conditional {
+    CUgraph graph; /* that it is in */
     unsigned count;
     CUgraph bodies[];
 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct map conditionals; /* CUgraphNode -> struct conditional; few, kept for ever */
+static struct map conditionals; /* CUgraphNode -> struct conditional */
 
-void graph_conditional_added(CUgraphNode node, const CUgraph *bodies, unsigned count)
+static void forget_graph(CUgraph graph, int depth);
+
+/* Behind the lock: the node is about to go, and its bodies with it. */
+static bool forget_node(uint64_t node, int depth)
+{
+    uint64_t value;
+    if (!map_get(&conditionals, node, &value))
+        return false;
+    struct conditional *c = (void *)(uintptr_t)value;
+    map_remove(&conditionals, node);
+    for (unsigned i = 0; i < c->count && depth < DEPTH_MAX; i++)
+        forget_graph(c->bodies[i], depth + 1);
+    free(c);
+    return true;
+}
+
+/* Removal moves slots: look from the start each time. */
+static void forget_graph(CUgraph graph, int depth)
+{
+    for (bool again = true; again;) {
+        again = false;
+        for (size_t i = 0; i < conditionals.capacity && !again; i++)
+            if (conditionals.slots[i].used &&
+                ((const struct conditional *)(uintptr_t)conditionals.slots[i].value)->graph == graph)
+                again = forget_node(conditionals.slots[i].key, depth);
+    }
+}
+
+void graph_conditionals_gone(CUgraph graph, CUgraphNode node)
+{
+    pthread_mutex_lock(&lock);
+    if (node)
+        (void)forget_node((uint64_t)(uintptr_t)node, 0);
+    else if (graph && conditionals.count)
+        forget_graph(graph, 0);
+    pthread_mutex_unlock(&lock);
+}
+
+void graph_conditional_added(CUgraph graph, CUgraphNode node, const CUgraph *bodies, unsigned count)
 {
     uint64_t old = 0;
     struct conditional *c = bodies && count <= BODIES_MAX ? malloc(sizeof *c + count * sizeof(void *)) : NULL;
     if (!c)
         return;
+    c->graph = graph;
     c->count = count;
     memcpy(c->bodies, bodies, count * sizeof(void *));
     pthread_mutex_lock(&lock);

@@ -38,6 +38,7 @@ uint64_t guard_slack_bytes(void);
 
 /* The program shares memory with others, or asks whether it could: under `careful` nothing is guarded from now on. */
 void guard_stop_sharing(void);
+void guard_pool_exported(void); /* so far as redzones in front go, memory of pools likewise */
 /* `address` is in a guarded allocation: the driver cannot export it in the old way (cuIpcGetMemHandle). */
 void guard_export_failed(uint64_t address);
 

@@ -17,6 +17,11 @@ void guard_stop_sharing(void)
     __atomic_store_n(&possible[EXPORT_IPC], true, __ATOMIC_RELAXED);
 }
 
+void guard_pool_exported(void)
+{
+    __atomic_store_n(&possible[EXPORT_POOL], true, __ATOMIC_RELAXED);
+}
+
 /* Driver and cudart have the names because they are theirs, and we because we hook them. */
 static bool of_cuda(const struct dl_phdr_info *info)
 {

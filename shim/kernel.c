@@ -218,29 +218,113 @@ void track_module_alias(uint64_t handle, struct tracked_module *module)
     pthread_mutex_unlock(&lock);
 }
 
-void track_module_gone(uint64_t handle)
+struct module_taken {
+    struct tracked_module *module;
+    struct map handles[2]; /* of the module and of its kernels, as they stood in the tables */
+    struct allocation *variables;
+    uint32_t variable_count;
+};
+
+/* Behind the lock: removes what belongs to the module. Removal moves slots: look from the start each time. */
+static void take_handles(struct map *from, bool of_kernels, const struct tracked_module *module, struct map *taken)
 {
-    struct tracked_module *module = track_module(handle);
-    if (!module)
-        return;
-    /* Its kernels' handles may come back for others. Collect first: removal moves slots. */
-    pthread_mutex_lock(&lock);
-    struct map *maps[] = {&modules, &kernels};
-    for (int m = 0; m < 2; m++)
-        for (bool again = true; again;) {
-            again = false;
-            for (size_t i = 0; i < maps[m]->capacity; i++) {
-                const struct map_slot *slot = &maps[m]->slots[i];
-                const void *at = (void *)(uintptr_t)slot->value;
-                if (slot->used && (m ? ((const struct tracked_kernel *)at)->module == module : at == module)) {
-                    map_remove(maps[m], slot->key);
-                    again = true;
-                }
-            }
+    for (bool again = true; again;) {
+        again = false;
+        for (size_t i = 0; i < from->capacity; i++) {
+            const struct map_slot slot = from->slots[i];
+            const void *at = (void *)(uintptr_t)slot.value;
+            if (!slot.used || (of_kernels ? ((const struct tracked_kernel *)at)->module : at) != module)
+                continue;
+            map_put(taken, slot.key, slot.value);
+            map_remove(from, slot.key);
+            again = true;
         }
+    }
+}
+
+static void put_back(struct map *to, const struct map *taken)
+{
+    uint64_t other;
+    for (size_t i = 0; i < taken->capacity; i++)
+        if (taken->slots[i].used && !map_get(to, taken->slots[i].key, &other))
+            map_put(to, taken->slots[i].key, taken->slots[i].value);
+}
+
+/* Those of its variables that are in the table of allocations. */
+static void take_variables(struct module_taken *t)
+{
+    const struct tracked_module *module = t->module;
+    struct allocation now;
+    t->variables = malloc(module->variable_count * sizeof *t->variables);
+    for (uint32_t i = 0; t->variables && i < module->variable_count; i++)
+        if (alloc_table_exact(module->variables[i].address, &now) && now.id == module->variables[i].id)
+            t->variables[t->variable_count++] = now;
+}
+
+static struct module_taken *take_module(struct tracked_module *module)
+{
+    struct module_taken *t = module ? calloc(1, sizeof *t) : NULL, none = {.module = module};
+    struct module_taken *to = t ? t : &none; /* without memory nothing can be put back */
+    if (!module)
+        return NULL;
+    to->module = module;
+    pthread_mutex_lock(&lock);
+    take_handles(&modules, false, module, &to->handles[0]);
+    take_handles(&kernels, true, module, &to->handles[1]);
+    take_variables(to);
     pthread_mutex_unlock(&lock);
     __atomic_fetch_add(&generation, 1, __ATOMIC_ACQ_REL);
     alloc_table_drop(0, module->id);
+    if (!t) {
+        map_free(&none.handles[0]);
+        map_free(&none.handles[1]);
+        free(none.variables);
+    }
+    return t;
+}
+
+struct module_taken *track_module_take(uint64_t handle)
+{
+    return take_module(track_module(handle));
+}
+
+void track_module_taken(struct module_taken *taken, bool gone)
+{
+    if (!taken)
+        return;
+    if (!gone) {
+        pthread_mutex_lock(&lock);
+        put_back(&modules, &taken->handles[0]);
+        put_back(&kernels, &taken->handles[1]);
+        pthread_mutex_unlock(&lock);
+        __atomic_fetch_add(&generation, 1, __ATOMIC_ACQ_REL);
+        for (uint32_t i = 0; i < taken->variable_count; i++)
+            alloc_table_insert(&taken->variables[i]);
+    }
+    map_free(&taken->handles[0]);
+    map_free(&taken->handles[1]);
+    free(taken->variables);
+    free(taken);
+}
+
+static struct tracked_module *first_of(uint32_t context)
+{
+    struct tracked_module *found = NULL;
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < modules.capacity && !found; i++) {
+        struct tracked_module *module = (void *)(uintptr_t)modules.slots[i].value;
+        if (modules.slots[i].used && !module->library && module->context == context)
+            found = module;
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+void track_modules_gone(uint32_t context)
+{
+    struct tracked_module *module;
+    while (context && (module = first_of(context)))
+        track_module_taken(take_module(module), true);
 }
 
 void track_module_add_variable(struct tracked_module *module, const struct allocation *a)

@@ -15,6 +15,7 @@
 #include "shim/sentinel_choose.h"
 #include "shim/snapshot.h"
 #include "shim/stack.h"
+#include "shim/touch.h"
 
 /* Whether the arguments may be read before the driver has accepted the launch. A driver looks at function, stream and
  * shape first, and refuses without ever following the pointers; so must we. */
@@ -141,7 +142,9 @@ void launch_after(struct launch *launch, CUresult result)
         if (!launch->record && launch->kernel) {
             if (!launch->config)
                 describe(launch);
-            write_record(launch, CAP_LAUNCH_OK, measure_arguments(launch));
+            /* They may lie in managed memory, which the kernel has now. */
+            write_record(launch, CAP_LAUNCH_OK,
+                         touch_only_behind_launches() ? PARAMS_UNKNOWN : measure_arguments(launch));
         }
         if (launch->kernel)
             count_launch(launch->kernel);

@@ -7,6 +7,7 @@
  */
 #include "shim/nvtx.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <wchar.h>
@@ -15,13 +16,6 @@
 #include "shim/shim.h"
 
 enum { NAME_MAX_BYTES = 256 };
-
-struct nvtx_domain {
-    char name[NAME_MAX_BYTES];
-};
-struct nvtx_string {
-    char text[NAME_MAX_BYTES];
-};
 
 /* NVTX's wide characters are Linux's: one code point each. */
 void nvtx_utf8(char *out, size_t bytes, const wchar_t *wide)
@@ -57,7 +51,7 @@ const char *nvtx_message(int32_t type, union nvtx_message message, char *space, 
         nvtx_utf8(space, bytes, message.unicode);
         return space;
     case NVTX_REGISTERED:
-        return message.registered ? message.registered->text : NULL;
+        return message.registered; /* what register_a gave out */
     default:
         return NULL;
     }
@@ -70,41 +64,36 @@ static const char *attribute_name(const struct nvtx_attributes *a, char space[NA
     return nvtx_message(a->message_type, a->message, space, NAME_MAX_BYTES);
 }
 
-static const char *domain_name(const struct nvtx_domain *domain)
-{
-    return domain ? domain->name : NULL;
-}
-
 /* ---- the functions that go into an instance's tables ---- */
 
-static int push_ex(struct nvtx_domain *domain, const struct nvtx_attributes *attributes)
+static int push_ex(const char *domain, const struct nvtx_attributes *attributes)
 {
     char space[NAME_MAX_BYTES];
-    ranges_push(domain_name(domain), attribute_name(attributes, space));
+    ranges_push(domain, attribute_name(attributes, space));
     return NVTX_NO_TRACKING; /* as without a tool */
 }
 
-static int pop(struct nvtx_domain *domain)
+static int pop(const char *domain)
 {
-    ranges_pop(domain_name(domain));
+    ranges_pop(domain);
     return NVTX_NO_TRACKING;
 }
 
-static uint64_t start_ex(struct nvtx_domain *domain, const struct nvtx_attributes *attributes)
+static uint64_t start_ex(const char *domain, const struct nvtx_attributes *attributes)
 {
     char space[NAME_MAX_BYTES];
-    return ranges_start(domain_name(domain), attribute_name(attributes, space));
+    return ranges_start(domain, attribute_name(attributes, space));
 }
 
-static void end(struct nvtx_domain *domain, uint64_t range)
+static void end(const char *domain, uint64_t range)
 {
     ranges_end(range);
 }
 
-static void mark_ex(struct nvtx_domain *domain, const struct nvtx_attributes *attributes)
+static void mark_ex(const char *domain, const struct nvtx_attributes *attributes)
 {
     char space[NAME_MAX_BYTES];
-    ranges_mark(domain_name(domain), attribute_name(attributes, space));
+    ranges_mark(domain, attribute_name(attributes, space));
 }
 
 static int default_push_ex(const struct nvtx_attributes *attributes)
@@ -170,39 +159,35 @@ static void default_mark_w(const wchar_t *name)
     ranges_mark(NULL, text);
 }
 
-static struct nvtx_string *register_a(struct nvtx_domain *domain, const char *text)
+/* The handles of strings and domains are their texts, each kept once, within a bound (ranges_keep). They are not freed:
+ * another thread may still be using one that this one destroys. A string beyond the bound has no handle, as without a
+ * tool; domains share one, since ranges of theirs must not be taken for those of the default domain. */
+
+static const char *register_a(const char *domain, const char *text)
 {
-    struct nvtx_string *string = text ? calloc(1, sizeof *string) : NULL;
-    if (string)
-        strncpy(string->text, text, sizeof string->text - 1);
-    return string;
+    char cut[NAME_MAX_BYTES];
+    snprintf(cut, sizeof cut, "%s", text ? text : "");
+    return ranges_keep(text ? cut : NULL);
 }
 
-static struct nvtx_string *register_w(struct nvtx_domain *domain, const wchar_t *text)
+static const char *register_w(const char *domain, const wchar_t *text)
 {
-    struct nvtx_string *string = text ? calloc(1, sizeof *string) : NULL;
-    if (string)
-        nvtx_utf8(string->text, sizeof string->text, text);
-    return string;
+    char cut[NAME_MAX_BYTES];
+    nvtx_utf8(cut, sizeof cut, text);
+    return ranges_keep(text ? cut : NULL);
 }
 
-static struct nvtx_domain *create_a(const char *name)
+static const char *create_a(const char *name)
 {
-    struct nvtx_domain *domain = calloc(1, sizeof *domain);
-    if (domain && name)
-        strncpy(domain->name, name, sizeof domain->name - 1);
-    return domain;
+    const char *kept = register_a(NULL, name ? name : "");
+    return kept ? kept : "(more)";
 }
 
-static struct nvtx_domain *create_w(const wchar_t *name)
+static const char *create_w(const wchar_t *name)
 {
-    struct nvtx_domain *domain = calloc(1, sizeof *domain);
-    if (domain)
-        nvtx_utf8(domain->name, sizeof domain->name, name);
-    return domain;
+    const char *kept = register_w(NULL, name ? name : L"");
+    return kept ? kept : "(more)";
 }
-
-/* Domains and strings are not freed: another thread may still be using a handle that this one destroys. */
 
 struct slot {
     uint32_t module, index;

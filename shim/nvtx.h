@@ -37,11 +37,10 @@ enum {
 };
 enum { NVTX_NO_TRACKING = -2 }; /* NVTX_NO_PUSH_POP_TRACKING */
 
-struct nvtx_string;
 union nvtx_message {
     const char *ascii;
     const wchar_t *unicode;
-    const struct nvtx_string *registered;
+    const char *registered; /* a handle of ours */
 };
 enum nvtx_message_type { NVTX_ASCII = 1, NVTX_UNICODE = 2, NVTX_REGISTERED = 3 };
 struct nvtx_attributes { /* nvtxEventAttributes_v2 */

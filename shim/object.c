@@ -15,8 +15,12 @@
 #include "common/hash.h"
 #include "shim/capture_write.h"
 #include "shim/intern.h"
+#include "shim/memory.h"
 
-enum { PATH_SHORT = 512 };
+enum {
+    PATH_SHORT = 512,
+    PLACES_MAX = 4096, /* beyond, those that are gone are forgotten */
+};
 struct object {
     uint64_t bias, start, end;
     char path[PATH_SHORT];
@@ -30,7 +34,8 @@ struct walk {
     int changed;
 };
 
-/* What was last seen at an address. Objects that are gone stay until their place is taken. */
+/* What was last seen at an address. Objects that are gone stay until their place is taken, or there are very many: what
+ * comes to such a place later would not be told apart from them, so that counts as a change as well. */
 struct place {
     uint64_t start, end, key; /* key: hash of path, bias and build id */
 };
@@ -126,8 +131,8 @@ static bool take_place(const struct object *object)
         __atomic_fetch_add(&epoch, 1, __ATOMIC_RELEASE);
     place_count = kept;
     if (place_count == place_room) {
-        size_t room = place_room ? place_room * 2 : 64;
-        struct place *more = realloc(places, room * sizeof *more);
+        size_t room = place_room ? place_room * 2 : 64, more_bytes = (room - place_room) * sizeof *places;
+        struct place *more = memory_may(more_bytes) ? realloc(places, room * sizeof *more) : NULL;
         if (!more)
             return true; /* it will be written once more */
         places = more;
@@ -135,6 +140,25 @@ static bool take_place(const struct object *object)
     }
     places[place_count++] = fresh;
     return true;
+}
+
+static bool is_among(const struct place *place, const struct walk *walk)
+{
+    for (unsigned i = 0; i < walk->count; i++)
+        if (walk->fresh[i].start == place->start && walk->fresh[i].end == place->end)
+            return true;
+    return false;
+}
+
+static void forget_gone(const struct walk *walk)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < place_count; i++)
+        if (is_among(&places[i], walk))
+            places[kept++] = places[i];
+    if (kept < place_count)
+        __atomic_fetch_add(&epoch, 1, __ATOMIC_RELEASE);
+    place_count = kept;
 }
 
 void object_refresh(void)
@@ -152,6 +176,8 @@ void object_refresh(void)
             break;
         dl_iterate_phdr(step, &walk);
     }
+    if (walk.fresh && place_count >= PLACES_MAX)
+        forget_gone(&walk);
     for (unsigned i = 0; walk.fresh && i < walk.count; i++)
         if (take_place(&walk.fresh[i]))
             write_object(&walk.fresh[i]);

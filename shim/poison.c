@@ -1,22 +1,25 @@
 #include "shim/poison.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 
 #include <opsdebug/capture.h>
 
 #include "shim/driver.h"
 #include "shim/options.h"
+#include "shim/touch.h"
 
 enum { LINE_BYTES = 1 << 20 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* A piece of pinned memory full of the pattern; made once, never freed. */
+/* A piece of memory full of the pattern, pinned where that can be had; made once, never freed. */
 static const char *pattern(void)
 {
     static uint32_t *line;
     pthread_mutex_lock(&lock);
-    if (!line && (line = device_host_memory(LINE_BYTES, NULL)))
+    bool made = !line && ((line = device_host_memory(LINE_BYTES, NULL)) || (line = malloc(LINE_BYTES)));
+    if (made)
         for (unsigned i = 0; i < LINE_BYTES / sizeof *line; i++)
             line[i] = POISON_PATTERN;
     pthread_mutex_unlock(&lock);
@@ -44,7 +47,7 @@ void poison_fill(const struct allocation *a)
 
 void poison_fill_on(const struct allocation *a, struct tracked_stream *stream)
 {
-    if (options.poison && stream && device_work(stream->context) && driver.cuMemsetD32Async && a->address % 4 == 0 &&
-        a->bytes >= 4 && !device_stream_captures(stream))
+    if (options.poison && !touch_only_behind_launches() && stream && device_work(stream->context) &&
+        driver.cuMemsetD32Async && a->address % 4 == 0 && a->bytes >= 4 && !device_stream_captures(stream))
         driver.cuMemsetD32Async(a->address, POISON_PATTERN, a->bytes / 4, stream->handle);
 }

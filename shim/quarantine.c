@@ -12,6 +12,7 @@
 #include "shim/memory.h"
 #include "shim/options.h"
 #include "shim/sentinel.h"
+#include "shim/touch.h"
 
 enum { EDGE_BYTES = 32768 };
 
@@ -179,7 +180,7 @@ static bool can_hold(const struct allocation *a)
     switch (a->kind) {
     case CAP_ALLOC_DEVICE:
     case CAP_ALLOC_PITCHED:
-    case CAP_ALLOC_MANAGED:
+    case CAP_ALLOC_MANAGED: /* known to be shared, or touch_only_behind_launches() */
         return a->address % 4 == 0;
     case CAP_ALLOC_HOST:
         return driver.cuMemFreeHost != NULL;
@@ -193,9 +194,9 @@ bool quarantine_take(const struct allocation *a, CUresult *result)
     struct tracked_context *context = track_current_context();
     const struct device_work *work = device_work(context);
     uint64_t budget = options.quarantine;
-    if (!budget || a->bytes > budget / 2 || !work || context->id != a->context || device_captures_active() ||
-        !can_hold(a) || !driver.cuCtxSynchronize || !driver.cuMemFree_v2 || !driver.cuMemsetD32Async ||
-        !driver.cuStreamSynchronize)
+    if (!budget || touch_only_behind_launches() || a->bytes > budget / 2 || !work || context->id != a->context ||
+        device_captures_active() || !can_hold(a) || !driver.cuCtxSynchronize || !driver.cuMemFree_v2 ||
+        !driver.cuMemsetD32Async || !driver.cuStreamSynchronize)
         return false;
     if (!memory_may(sizeof(struct held)))
         return false;

@@ -16,7 +16,7 @@
 #include "shim/shim.h"
 #include "shim/thread.h"
 
-enum { PATHS_MAX = 1 << 16, TEXT_MAX = 512, DEPTH_MAX = 1024 };
+enum { PATHS_MAX = 1 << 16, NAMES_MAX = 1 << 16, TEXT_MAX = 512, DEPTH_MAX = 1024 };
 
 /* Made when first entered, never freed; members are constant but for those marked. */
 struct path {
@@ -43,8 +43,52 @@ static __thread struct range_stack stack __attribute__((tls_model("initial-exec"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct map path_index; /* hash of parent, domain and text to struct path */
-static uint32_t path_count;
+static struct map names;      /* hash to text, of ranges_keep */
+static uint32_t path_count, name_count;
 static uint64_t last_range; /* atomic */
+
+/* Ranges come before the first CUDA call, too, and then a child may have a life of its own. What another thread was
+ * changing when it was forked is lost to it. */
+static void in_child(void)
+{
+    if (pthread_mutex_trylock(&lock) == 0) {
+        pthread_mutex_unlock(&lock);
+        return;
+    }
+    lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    path_index = names = (struct map){0};
+}
+
+static void take_lock(void)
+{
+    static bool told; /* atomic */
+    if (!__atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
+        pthread_atfork(NULL, NULL, in_child);
+    pthread_mutex_lock(&lock);
+}
+
+const char *ranges_keep(const char *text)
+{
+    size_t bytes = text ? strlen(text) + 1 : 0;
+    uint64_t hash = bytes ? hash_bytes64(text, bytes) : 0, known = 0;
+    char *kept = NULL;
+    if (!bytes || !shim_is_owner())
+        return NULL;
+    take_lock();
+    map_get(&names, hash, &known);
+    if (!known && name_count < NAMES_MAX && memory_may(bytes)) {
+        kept = strdup(text);
+        if (kept && memory_map_put(&names, hash, (uintptr_t)kept, false)) {
+            name_count++;
+        } else {
+            free(kept);
+            kept = NULL;
+            memory_give(bytes);
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return known ? (const char *)(uintptr_t)known : kept;
+}
 
 static const char *text_of(const char *name)
 {
@@ -70,7 +114,7 @@ static struct path *find_path(struct path *parent, const char *domain, const cha
     join(text, parent, name);
     uint64_t key[3] = {parent ? parent->id : 0, hash_bytes64(domain, strlen(domain)), hash_bytes64(text, strlen(text))};
     uint64_t hash = hash_bytes64(key, sizeof key), known = 0;
-    pthread_mutex_lock(&lock);
+    take_lock();
     map_get(&path_index, hash, &known);
     struct path *path = (struct path *)(uintptr_t)known;
     if (!path && path_count < PATHS_MAX && memory_may(sizeof *path + strlen(domain) + strlen(text)) &&
@@ -100,7 +144,7 @@ static uint32_t written_id(struct path *path)
     if (__atomic_load_n(&path->defined, __ATOMIC_ACQUIRE))
         return path->id;
     uint32_t domain = intern_string(path->domain), text = intern_string(path->text);
-    pthread_mutex_lock(&lock);
+    take_lock();
     struct cap_path *record = path->defined ? NULL : capture_define(CAP_PATH, sizeof *record);
     if (record) {
         record->id = path->id;
@@ -177,6 +221,8 @@ static bool grow(void)
 
 void ranges_push(const char *domain, const char *name)
 {
+    if (!shim_is_owner()) /* a child that records nothing: what it inherited is its parent's, locks included */
+        return;
     bool can_write = ready();
     struct pushed new = {.domain = strdup(text_of(domain)), .name = strdup(text_of(name))};
     if (!new.domain || !new.name || stack.dropped || !grow()) {
@@ -196,6 +242,8 @@ void ranges_push(const char *domain, const char *name)
 
 void ranges_pop(const char *domain)
 {
+    if (!shim_is_owner())
+        return;
     bool can_write = ready();
     uint32_t at = stack.count;
     domain = text_of(domain);

@@ -4,6 +4,7 @@
 
 #include "shim/alloc_table.h"
 #include "shim/capture_write.h"
+#include "shim/device_work.h"
 #include "shim/driver.h"
 #include "shim/record.h"
 
@@ -25,8 +26,10 @@ bool reach_variables(struct tracked_module *module)
 {
     bool found = false;
     const struct tracked_context *context = module ? track_current_context() : NULL;
-    if (!context || asked_before(module, context->id))
+    if (!context || !module->scan.variable_count || asked_before(module, context->id))
         return false;
+    /* The question may load the module, which a capture of another thread may forbid. */
+    CUstreamCaptureMode mode = device_relax();
     for (size_t i = 0; i < module->scan.variable_count; i++) {
         const char *name = module->scan.variables[i].name;
         CUdeviceptr address = 0;
@@ -42,6 +45,7 @@ bool reach_variables(struct tracked_module *module)
             found = true;
         }
     }
+    device_unrelax(mode);
     return found;
 }
 

@@ -14,7 +14,8 @@ void record_allocation(const struct call *call, struct allocation *a, uint32_t n
     uint32_t stack = stack_here();
     if (!a->id)
         a->id = intern_new_id(INTERN_ALLOC);
-    a->context = context ? context->id : 0;
+    if (!a->context)
+        a->context = context ? context->id : 0;
     if (!a->base)
         a->base = a->address - a->head;
     a->clean_seq = call->seq;

@@ -74,10 +74,12 @@ static void begin(const struct region *like)
     struct region *old = find(r->address);
     if (old)
         end(old);
-    if (memory_map_put(&regions, r->address, (uintptr_t)r, true))
+    if (memory_map_put(&regions, r->address, (uintptr_t)r, true)) {
         write_region(r, false, stack);
-    else
+    } else {
+        memory_give(sizeof *r);
         free(r);
+    }
     pthread_mutex_unlock(&lock);
 }
 
@@ -92,6 +94,8 @@ void regions_begin(uint64_t address, uint64_t bytes, const char *name, enum cap_
 
 void regions_end(uint64_t address)
 {
+    if (!shim_is_recording()) /* nor in a child, where the lock may be held for ever */
+        return;
     pthread_mutex_lock(&lock);
     struct region *r = find(address);
     if (r)
@@ -101,6 +105,8 @@ void regions_end(uint64_t address)
 
 void regions_reset(uint64_t heap)
 {
+    if (!shim_is_recording())
+        return;
     pthread_mutex_lock(&lock);
     for (bool again = true; again;) { /* removing moves entries of the map */
         again = false;
@@ -129,7 +135,7 @@ static bool copy_of(uint64_t address, struct region *out)
 void regions_resize(uint64_t address, uint64_t bytes)
 {
     struct region like;
-    if (!copy_of(address, &like))
+    if (!shim_is_recording() || !copy_of(address, &like))
         return;
     like.bytes = bytes;
     begin(&like);
@@ -138,7 +144,7 @@ void regions_resize(uint64_t address, uint64_t bytes)
 void regions_name(uint64_t address, const char *name)
 {
     struct region like;
-    if (!copy_of(address, &like))
+    if (!shim_is_recording() || !copy_of(address, &like))
         return;
     like.name = intern_string(name);
     begin(&like);

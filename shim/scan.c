@@ -21,6 +21,7 @@
 #include "shim/sentinel.h"
 #include "shim/shim.h"
 #include "shim/thread.h"
+#include "shim/touch.h"
 
 enum {
     SLOTS_PER_GROUP = 32,
@@ -129,7 +130,7 @@ static void remember_float(uint32_t allocation)
 /* Memory that the device can read for sure: of this context, and mapped as long as it is in the table. */
 static bool readable(const struct allocation *a, const struct tracked_stream *stream)
 {
-    if (a->context != stream->context->id)
+    if (a->context != stream->context->id || !touch_may_read(a, stream))
         return false;
     switch (a->kind) {
     case CAP_ALLOC_DEVICE:

@@ -18,6 +18,7 @@
 #include "shim/sentinel_slots.h"
 #include "shim/shim.h"
 #include "shim/thread.h"
+#include "shim/touch.h"
 
 enum {
     HOST_HEAD_BYTES = 4096, /* page-locked memory begins at a page */
@@ -27,21 +28,22 @@ enum {
     TAIL_SHARE = 32, /* one byte of redzone for so many of the allocation */
     CHECK_BLOCK = 128,
     CHECK_GRID = 64,
+    HOST_FREE_MS = 100, /* the program need not expect a free of its own memory to wait at all */
 };
 
 /* Threads that are between collecting redzones and having launched the look at them. A free waits for them: otherwise
  * the look could be launched at memory that is gone. */
 static uint32_t looking;
 
-struct sentinel_plan sentinel_plan(uint32_t kind, uint64_t bytes)
+struct sentinel_plan sentinel_plan(uint32_t kind, uint64_t bytes, struct tracked_context *context)
 {
     struct sentinel_plan plan = {0, 0};
     if (options.sentinels == SENTINELS_OFF || !shim_device_usable())
         return plan;
-    const struct tracked_context *context = track_current_context();
-    struct device_work *work = device_work((struct tracked_context *)context);
+    struct device_work *work = device_work(context ? context : track_current_context());
     bool stream_ordered = kind == CAP_ALLOC_ASYNC || kind == CAP_ALLOC_POOL;
-    if (!work || (stream_ordered && !work->fill))
+    if (!work || (stream_ordered && (!work->fill || touch_only_behind_launches())) ||
+        (kind == CAP_ALLOC_MANAGED && !touch_managed_is_shared()))
         return plan;
     uint64_t tail = bytes / TAIL_SHARE;
     tail = tail < TAIL_MIN ? TAIL_MIN : tail > TAIL_MAX ? TAIL_MAX : tail;
@@ -263,19 +265,19 @@ void sentinel_after_launch(struct tracked_stream *stream, uint64_t seq, bool cha
     __atomic_fetch_add(&stream->launches_unchecked, 1, __ATOMIC_RELAXED);
     if (chained) /* the next one may depend on this one, and overlap it */
         return;
-    if (options.check == CHECK_LAUNCH)
-        look_if_due(stream, 0, CAP_BUDGET_LOOKS);
+    if (options.check == CHECK_LAUNCH || (options.check >= CHECK_SYNC && touch_only_behind_launches()))
+        look_if_due(stream, 0, CAP_BUDGET_LOOKS); /* later may be too late */
     else if (options.check == CHECK_BATCH)
         look_if_due(stream, (uint32_t)options.check_batch, CAP_BUDGET_LOOKS);
 }
 
-void sentinel_after_write(struct tracked_stream *stream, uint64_t seq)
+void sentinel_after_write(struct tracked_stream *stream, uint64_t seq, bool waited)
 {
     if (!stream || options.sentinels == SENTINELS_OFF)
         return;
     __atomic_store_n(&stream->last_work, seq, __ATOMIC_RELAXED);
     __atomic_fetch_add(&stream->writes_unchecked, 1, __ATOMIC_RELAXED);
-    if (options.check == CHECK_LAUNCH)
+    if (options.check == CHECK_LAUNCH && !(waited && touch_only_behind_launches()))
         look_if_due(stream, 0, CAP_BUDGET_LOOKS);
 }
 
@@ -312,7 +314,7 @@ static void look_everywhere(const struct tracked_context *context, const struct 
 
 void sentinel_before_sync(struct tracked_stream *stream)
 {
-    if (options.check < CHECK_SYNC)
+    if (options.check < CHECK_SYNC || touch_only_behind_launches())
         return;
     if (stream)
         look_if_due(stream, 0, CAP_BUDGET_SYNC_LOOKS);
@@ -381,13 +383,21 @@ static bool wait_for_looks(struct tracked_context *context, struct deadline dead
     return true;
 }
 
+void sentinel_wait(struct deadline deadline)
+{
+    struct tracked_context *context = track_current_context();
+    if (context && options.sentinels != SENTINELS_OFF)
+        (void)wait_for_looks(context, deadline);
+}
+
 void sentinel_before_free(const struct allocation *a, struct tracked_stream *stream)
 {
     struct device_work *work;
     if ((!a->head && !a->tail) || options.check == CHECK_OFF)
         return;
-    if (stream) { /* in its order, nobody waits */
-        if (options.check >= CHECK_SYNC && can_look(stream, &work) &&
+    if (stream) { /* in its order, nobody waits; another device's stream need not reach it */
+        if (options.check >= CHECK_SYNC && !touch_only_behind_launches() && stream->context &&
+            stream->context->id == a->context && can_look(stream, &work) &&
             (__atomic_load_n(&stream->launches_unchecked, __ATOMIC_RELAXED) ||
              __atomic_load_n(&stream->writes_unchecked, __ATOMIC_RELAXED)))
             look_at_one(work, stream, a);
@@ -395,9 +405,9 @@ void sentinel_before_free(const struct allocation *a, struct tracked_stream *str
         struct tracked_context *context = track_current_context();
         if (!(work = device_work(context)) || context->id != a->context)
             return;
-        if (work->check)
+        if (work->check && !touch_only_behind_launches())
             look_everywhere(context, a);
-        else if (worked_since(context, a->clean_seq))
+        else if (!work->check && worked_since(context, a->clean_seq))
             damage_look_at_by_copy(work, a);
     }
 }
@@ -437,16 +447,32 @@ void sentinel_forgotten(const struct allocation *a)
         wait_for_looks(context, patience);
 }
 
-void sentinel_forgotten_on(const struct allocation *a, const struct tracked_stream *stream)
+static void withdraw(const struct allocation *a, const struct tracked_stream *stream)
 {
-    if (!a->head && !a->tail)
-        return;
-    sentinel_lookers_leave();
     for (struct tracked_context *c = track_first_context(); c; c = c->next) {
         struct device_work *work = c->id == a->context ? device_work(c) : NULL;
         if (work && work->slots)
             sentinel_slots_withdraw(work->slots, a->id, stream);
     }
+}
+
+void sentinel_forgotten_by_host(const struct allocation *a)
+{
+    if (!a->head && !a->tail)
+        return;
+    sentinel_lookers_leave();
+    struct tracked_context *context = track_current_context();
+    if (context && context->id == a->context)
+        (void)wait_for_looks(context, deadline_in(HOST_FREE_MS));
+    withdraw(a, NULL);
+}
+
+void sentinel_forgotten_on(const struct allocation *a, const struct tracked_stream *stream)
+{
+    if (!a->head && !a->tail)
+        return;
+    sentinel_lookers_leave();
+    withdraw(a, stream);
 }
 
 /* What looks so far had no turn for, in parts. False: not all of it until the deadline. */

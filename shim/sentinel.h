@@ -16,16 +16,17 @@
 struct sentinel_plan {
     uint32_t head, tail;
 };
-/* How much room an allocation of `bytes` gets before and behind; the sizes are 0 when there will be no redzone. */
-struct sentinel_plan sentinel_plan(uint32_t kind, uint64_t bytes);
+/* How much room an allocation of `bytes` gets before and behind; the sizes are 0 when there will be no redzone.
+ * `context`: NULL for the current one. */
+struct sentinel_plan sentinel_plan(uint32_t kind, uint64_t bytes, struct tracked_context *context);
 
 /* Fills the redzones of `a` (its id is set) and waits for it, on a stream of ours. False: a has none now. */
 bool sentinel_fill(struct allocation *a);
 /* The same in the order of `stream`, without waiting. */
 bool sentinel_fill_on(struct allocation *a, struct tracked_stream *stream);
 
-/* A copy or a set wrote to device memory. `stream` may be NULL. */
-void sentinel_after_write(struct tracked_stream *stream, uint64_t seq);
+/* A copy or a set wrote to device memory. `stream` may be NULL. `waited`: the host has waited for it. */
+void sentinel_after_write(struct tracked_stream *stream, uint64_t seq, bool waited);
 /* `chained`: it depends programmatically on the one before, so another may follow: no look between the two. */
 void sentinel_after_launch(struct tracked_stream *stream, uint64_t seq, bool chained);
 void sentinel_before_sync(struct tracked_stream *stream); /* NULL: all streams of the current context */
@@ -35,10 +36,14 @@ void sentinel_after_sync(struct device_work *work);
  * it. */
 void sentinel_before_free(const struct allocation *a, struct tracked_stream *stream);
 void sentinel_harvest(void);                     /* takes in the slots that are complete */
+void sentinel_wait(struct deadline deadline);    /* for the looks of the current context */
 bool sentinel_at_exit(struct deadline deadline); /* looks, and waits for the looks; false: they did not come */
 /* `a` has left the table and is about to be freed: returns when nobody is looking at its redzones any more. A look that
  * was launched at memory that is gone would fault, or put the pattern into somebody else's. */
 void sentinel_forgotten(const struct allocation *a);
+/* The same for memory of the host, whose free need not wait for the device: what the device has not come to soon leaves
+ * it out. */
+void sentinel_forgotten_by_host(const struct allocation *a);
 /* The same before it is freed in the order of `stream` (NULL: of one that is unknown), without waiting for other
  * streams: looks that they have not come to leave it out. */
 void sentinel_forgotten_on(const struct allocation *a, const struct tracked_stream *stream);

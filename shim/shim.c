@@ -31,6 +31,7 @@
 #include "shim/track.h"
 
 static int state = SHIM_IDLE;
+static pid_t starter; /* atomic: the process whose thread is starting, or has started */
 static bool device_lost;
 static uint64_t no_page; /* for systems without pages that are wiped on fork */
 uint64_t *shim_live = &no_page;
@@ -39,7 +40,7 @@ static uintptr_t text_start, text_end;
 
 static bool is_owner(void)
 {
-    return !wiped || shim_live_state();
+    return __atomic_load_n(&state, __ATOMIC_ACQUIRE) != SHIM_PASSIVE && (!wiped || shim_live_state());
 }
 
 bool shim_is_owner(void)
@@ -210,17 +211,21 @@ static void start(void)
         shim_note(CAP_NOTE_LOST, "NVTX_INJECTION64_PATH names %s: NVTX ranges go there and are not seen here", other);
 }
 
+/* Only the child's copy of this memory changes. */
+static bool be_passive(void)
+{
+    __atomic_store_n(&state, SHIM_PASSIVE, __ATOMIC_RELEASE);
+    return false;
+}
+
 bool shim_enter(void)
 {
     int now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
-    if (now >= SHIM_RECORDING) {
-        if (now != SHIM_PASSIVE && is_owner())
-            return true;
-        /* Only the child's copy of this memory changes. */
-        __atomic_store_n(&state, SHIM_PASSIVE, __ATOMIC_RELEASE);
-        return false;
-    }
+    if (now >= SHIM_RECORDING)
+        return now != SHIM_PASSIVE && is_owner() ? true : be_passive();
     int idle = SHIM_IDLE;
+    if (now == SHIM_IDLE)
+        __atomic_store_n(&starter, getpid(), __ATOMIC_RELEASE);
     if (__atomic_compare_exchange_n(&state, &idle, SHIM_STARTING, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
         uint64_t begin = __builtin_ia32_rdtsc();
         shim_thread.inside++;
@@ -232,7 +237,9 @@ bool shim_enter(void)
         budget_started(shim_thread.own_tsc);
         return true;
     }
-    while (__atomic_load_n(&state, __ATOMIC_ACQUIRE) == SHIM_STARTING)
-        sched_yield();
+    /* A child that was forked meanwhile waits for a thread that it does not have. */
+    for (const pid_t self = getpid(); __atomic_load_n(&state, __ATOMIC_ACQUIRE) == SHIM_STARTING; sched_yield())
+        if (__atomic_load_n(&starter, __ATOMIC_ACQUIRE) != self)
+            return be_passive();
     return shim_enter();
 }

@@ -17,10 +17,13 @@
 #include "shim/reach.h"
 #include "shim/shim.h"
 #include "shim/staging.h"
+#include "shim/touch.h"
 
 enum {
-    PAIR_PATIENCE = 64
-}; /* launches of a kernel and shape, all between timing events, until it gets its snapshots there */
+    PAIR_PATIENCE =
+        64, /* launches of a kernel and shape, all between timing events, until it gets its snapshots there */
+    LEAVE_MS = 1000,
+};
 
 struct batch;
 struct item {
@@ -33,6 +36,7 @@ struct batch {
     struct progress_mark mark;
     struct staging_buffer *staging;
     struct batch *next;
+    bool refused;         /* the driver took only some of its copies: when they are done, it is thrown away */
     uint32_t count, left; /* left: atomic, items the helper has not finished */
     struct item items[];
 };
@@ -207,6 +211,10 @@ static void hand_over(struct batch *batch)
 {
     uint32_t count = batch->count;
     device_mark_release(&batch->mark);
+    if (batch->refused) {
+        discard(batch);
+        return;
+    }
     for (uint32_t i = 0; i < count; i++) /* the last one may free the batch */
         if (!blob_put(&batch->items[i].job))
             item_stored(&batch->items[i].job, false);
@@ -288,27 +296,55 @@ bool snapshot_finish(struct deadline deadline)
     return true;
 }
 
-/* Room for `bytes` in staging; when all of it is in flight, waits until the device and the helper gave some back. */
+static bool being_copied(uint32_t allocation)
+{
+    bool found = false;
+    pthread_mutex_lock(&lock);
+    for (const struct batch *b = pending; b && !found; b = b->next)
+        for (uint32_t i = 0; i < b->count && !found; i++)
+            found = b->items[i].allocation == allocation;
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+void snapshot_leave(const struct allocation *a)
+{
+    const struct deadline patience = deadline_in(any_pending() ? LEAVE_MS : 0);
+    unsigned nap = 0;
+    snapshot_poll();
+    while (any_pending() && being_copied(a->id) && shim_device_usable() && !deadline_over(patience)) {
+        deadline_nap(&nap);
+        snapshot_poll();
+    }
+}
+
+/* Room for `bytes` in staging; when all of it is in flight, waits until the device and the helper gave some back. The
+ * device may be waiting for what the program is about to launch: who has waited in vain is not followed by others. */
 static struct staging_buffer *staging_wait(size_t bytes)
 {
-    const struct deadline patience = deadline_in(10000);
+    static bool in_vain; /* atomic */
+    const struct deadline patience = deadline_in(__atomic_load_n(&in_vain, __ATOMIC_RELAXED) ? 0 : 10000);
     unsigned nap = 0;
     struct staging_buffer *buffer = NULL;
     while (shim_device_usable() && !blob_broken()) {
-        if ((buffer = staging_take(bytes)))
+        if ((buffer = staging_take(bytes))) {
+            __atomic_store_n(&in_vain, false, __ATOMIC_RELAXED);
             break;
+        }
         if (!staging_in_use()) /* nothing will come back: there is no memory */
             break;
-        if (deadline_over(patience))
-            break;
         snapshot_poll();
+        if (deadline_over(patience)) {
+            __atomic_store_n(&in_vain, true, __ATOMIC_RELAXED);
+            break;
+        }
         deadline_nap(&nap);
     }
     return buffer;
 }
 
-static struct batch *plan(enum cap_snapshot_when when, uint64_t launch_seq, const struct allocation *found,
-                          uint32_t count, struct snapshot_result *result)
+static struct batch *plan(enum cap_snapshot_when when, uint64_t launch_seq, const struct tracked_stream *stream,
+                          const struct allocation *found, uint32_t count, struct snapshot_result *result)
 {
     struct batch *batch = calloc(1, sizeof *batch + count * sizeof *batch->items);
     if (!batch)
@@ -320,7 +356,7 @@ static struct batch *plan(enum cap_snapshot_when when, uint64_t launch_seq, cons
     uint64_t one = options.preset == PRESET_DEEP ? left : budget / 4;
     for (uint32_t i = 0; i < count; i++) {
         uint64_t bytes = found[i].bytes;
-        if (bytes > left || bytes > one || bytes > STAGING_BYTES_MAX) {
+        if (bytes > left || bytes > one || bytes > STAGING_BYTES_MAX || !touch_may_read(&found[i], stream)) {
             result->left_out = true;
             CAPTURE_COUNT(dropped_snapshots, 1);
             continue;
@@ -339,6 +375,14 @@ static struct batch *plan(enum cap_snapshot_when when, uint64_t launch_seq, cons
     return batch;
 }
 
+static uint64_t bytes_of(const struct batch *batch)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < batch->count; i++)
+        bytes += batch->items[i].job.bytes;
+    return bytes;
+}
+
 static size_t staging_size(const struct batch *batch)
 {
     size_t bytes = 0;
@@ -347,23 +391,43 @@ static size_t staging_size(const struct batch *batch)
     return bytes;
 }
 
-static bool enqueue_copies(struct batch *batch, struct tracked_stream *stream, struct device_work *work)
+enum enqueued { ENQUEUED_ALL, ENQUEUED_SOME, ENQUEUED_NOTHING };
+
+static enum enqueued copy_all(struct batch *batch, const struct tracked_stream *stream)
 {
     char *at = staging_data(batch->staging);
-    uint64_t bytes = 0;
     for (uint32_t i = 0; i < batch->count; i++) {
         struct blob_job *job = &batch->items[i].job;
         CUdeviceptr source = (uintptr_t)job->data;
         job->data = at;
         if (driver.cuMemcpyDtoHAsync_v2(at, source, job->bytes, stream->handle) != CUDA_SUCCESS)
-            return false;
+            return i ? ENQUEUED_SOME : ENQUEUED_NOTHING;
         at += (job->bytes + 63) & ~(size_t)63;
-        bytes += job->bytes;
     }
-    if (!device_mark(work, stream, &batch->mark))
+    return ENQUEUED_ALL;
+}
+
+/* Copies, and the mark behind them. What the driver refuses in the middle cannot be waited for here: the stream may be
+ * waiting for what the program does next. The copies before it go on, into memory that is given back when they are
+ * done. */
+static bool enqueue_copies(struct batch *batch, struct tracked_stream *stream, struct device_work *work)
+{
+    enum enqueued copied = copy_all(batch, stream);
+    if (copied == ENQUEUED_NOTHING) {
+        discard(batch);
         return false;
-    __atomic_fetch_add(&bytes_taken, bytes, __ATOMIC_RELAXED);
-    return true;
+    }
+    bool all = copied == ENQUEUED_ALL;
+    batch->refused = !all;
+    if (!device_mark(work, stream, &batch->mark)) {
+        abandon(batch);
+        return false;
+    }
+    pthread_mutex_lock(&lock);
+    batch->next = pending;
+    pending = batch;
+    pthread_mutex_unlock(&lock); /* from here on it may be gone */
+    return all;
 }
 
 static bool enqueue(struct batch *batch, struct tracked_stream *stream, struct device_work *work)
@@ -383,7 +447,7 @@ struct snapshot_result snapshot_take_found(enum cap_snapshot_when when, uint64_t
     struct device_work *work = device_work(stream->context);
     if (!work || !driver.cuMemcpyDtoHAsync_v2)
         return (struct snapshot_result){false, false};
-    struct batch *batch = count ? plan(when, launch_seq, found, count, &result) : NULL;
+    struct batch *batch = count ? plan(when, launch_seq, stream, found, count, &result) : NULL;
     if (batch && !batch->count) {
         free(batch);
         batch = NULL;
@@ -393,23 +457,14 @@ struct snapshot_result snapshot_take_found(enum cap_snapshot_when when, uint64_t
     CUstreamCaptureMode mode = device_relax();
     batch->staging = staging_wait(staging_size(batch));
     if (!batch->staging) {
-        result.left_out = true;
         CAPTURE_COUNT(dropped_snapshots, batch->count);
         free(batch);
-    } else if (!enqueue(batch, stream, work)) {
-        /* Some copies may be under way; the driver's queue is in order, so wait before the memory is reused. */
-        result.left_out = true;
-        if (driver.cuStreamSynchronize && driver.cuStreamSynchronize(stream->handle) == CUDA_SUCCESS)
-            discard(batch);
-        else
-            abandon(batch);
     } else {
-        result.taken = true;
-        pthread_mutex_lock(&lock);
-        batch->next = pending;
-        pending = batch;
-        pthread_mutex_unlock(&lock);
+        uint64_t bytes = bytes_of(batch);
+        result.taken = enqueue(batch, stream, work);
+        __atomic_fetch_add(&bytes_taken, result.taken ? bytes : 0, __ATOMIC_RELAXED);
     }
+    result.left_out = result.left_out || !result.taken;
     device_unrelax(mode);
     return result;
 }

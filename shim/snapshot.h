@@ -44,6 +44,9 @@ struct snapshot_result snapshot_take_found(enum cap_snapshot_when when, uint64_t
 void snapshot_poll(void);                       /* hands complete ones over */
 void snapshot_device_lost(void);                /* what is complete is handed over, the rest dropped */
 bool snapshot_finish(struct deadline deadline); /* waits for those of the device; false: some did not come */
+/* Returns when it is not being copied any more, or after a while. Before memory goes that the driver takes away without
+ * waiting for the device: a program can know in ways of its own that its kernels are done with it. */
+void snapshot_leave(const struct allocation *a);
 void snapshot_drop_context(const struct tracked_context *context); /* it is gone: what never completed is dropped */
 
 #endif

@@ -1,7 +1,7 @@
 /* staging.h - a bounded pool of pinned host memory that snapshots are copied into. Thread-safe.
  *
- * Buffers come in powers of two and are kept for reuse. Pinned memory lets a copy run beside the program; when the
- * driver gives none, plain memory serves (the driver then copies in its own time, still in stream order).
+ * Buffers come in powers of two and are kept for reuse. Pinned memory lets a copy run beside the program; when there is
+ * none, snapshots are left out.
  */
 #ifndef SHIM_STAGING_H
 #define SHIM_STAGING_H

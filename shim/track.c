@@ -11,6 +11,7 @@
 #include "common/map.h"
 #include "shim/alloc_table.h"
 #include "shim/capture_write.h"
+#include "shim/device_work.h"
 #include "shim/driver.h"
 #include "shim/health.h"
 #include "shim/intern.h"
@@ -112,6 +113,12 @@ struct tracked_context *track_known_context(CUcontext handle)
     return find_context(handle);
 }
 
+static unsigned long long unique_of(CUcontext handle)
+{
+    unsigned long long id = 0;
+    return driver.cuCtxGetId && driver.cuCtxGetId(handle, &id) == CUDA_SUCCESS ? id : 0;
+}
+
 struct tracked_context *track_context(CUcontext handle)
 {
     if (!handle)
@@ -126,6 +133,7 @@ struct tracked_context *track_context(CUcontext handle)
     if (!fresh)
         return NULL;
     fresh->handle = handle;
+    fresh->unique = unique_of(handle);
     fresh->device = (uint32_t)device;
     pthread_mutex_lock(&lock);
     uint64_t value;
@@ -230,31 +238,38 @@ static void unlink_stream(struct tracked_stream *stream)
     }
 }
 
-void track_context_gone(CUcontext handle)
+void track_context_gone(struct tracked_context *context)
 {
     uint64_t value;
-    pthread_mutex_lock(&lock);
-    struct tracked_context *context =
-        map_get(&contexts, (uint64_t)(uintptr_t)handle, &value) ? (void *)(uintptr_t)value : NULL;
-    if (context) {
-        map_remove(&contexts, (uint64_t)(uintptr_t)handle);
-        __atomic_store_n(&context->gone, true, __ATOMIC_RELEASE);
-        for (struct tracked_stream *s = first_stream; s; s = s->next)
-            if (s->context == context) {
-                unlink_stream(s);
-                if (s->kind == CAP_STREAM_CREATED)
-                    map_remove(&streams, (uint64_t)(uintptr_t)s->handle);
-            }
-    }
-    pthread_mutex_unlock(&lock);
-    if (!context)
+    if (!context || __atomic_exchange_n(&context->gone, true, __ATOMIC_ACQ_REL))
         return;
+    uint64_t key = (uint64_t)(uintptr_t)context->handle;
+    pthread_mutex_lock(&lock);
+    if (map_get(&contexts, key, &value) && (struct tracked_context *)(uintptr_t)value == context)
+        map_remove(&contexts, key);
+    for (struct tracked_stream *s = first_stream; s; s = s->next)
+        if (s->context == context) {
+            unlink_stream(s);
+            device_capture_ended(s);
+            if (s->kind == CAP_STREAM_CREATED)
+                map_remove(&streams, (uint64_t)(uintptr_t)s->handle);
+        }
+    pthread_mutex_unlock(&lock);
     forget_cached();
     health_after_teardown(context);
     quarantine_drop_context(context);
     guard_drop_context(context);
+    track_modules_gone(context->id);
     alloc_table_drop(context->id, 0);
     write_context(context, true);
+}
+
+void track_context_given(CUcontext handle, bool fresh)
+{
+    struct tracked_context *before = find_context(handle);
+    unsigned long long now = before && before->unique && !fresh ? unique_of(handle) : 0;
+    if (before && (fresh || (now && now != before->unique)))
+        track_context_gone(before);
 }
 
 struct tracked_context *track_first_context(void)
@@ -305,6 +320,7 @@ static struct tracked_stream *add_stream(uint64_t key, const struct tracked_stre
         found = (void *)(uintptr_t)value;
     if (found && replace) {
         unlink_stream(found);
+        device_capture_ended(found);
         forget_cached();
         found = NULL;
     }
@@ -355,6 +371,7 @@ void track_thread_ends(void)
         if (s->kind == CAP_STREAM_PER_THREAD && s->thread == shim_thread.thread_id) {
             map_remove(&streams, default_key(s->context, true));
             unlink_stream(s);
+            device_capture_ended(s);
             write_stream(s, true);
         }
     pthread_mutex_unlock(&lock);

@@ -19,6 +19,7 @@ struct device_work; /* what the shim keeps on the device for one context, see de
 
 struct tracked_context {
     CUcontext handle;
+    unsigned long long unique; /* the driver's own number of it, never given twice; 0: it has none (before CUDA 12) */
     uint32_t id, device;
     struct device_work *work;     /* atomic: NULL until made */
     int work_state;               /* atomic: enum in device_work.c */
@@ -37,6 +38,7 @@ struct tracked_stream {
     struct tracked_context *context;
     bool gone;                      /* atomic */
     bool ends;                      /* atomic: its end was asked for */
+    bool captured_from;             /* atomic: a capture began in it, and has not ended */
     struct cap_stream_state *state; /* of progress.c */
     uint32_t launches_unchecked;    /* atomic: launches since the last sentinel check was enqueued */
     uint32_t timing_pair;           /* atomic: id of the event that opened a pair of timing events, 0 none is open */
@@ -86,7 +88,11 @@ struct tracked_kernel {
 struct tracked_context *track_current_context(void);
 struct tracked_context *track_context(CUcontext handle);
 struct tracked_context *track_known_context(CUcontext handle); /* NULL: never seen current, or gone */
-void track_context_gone(CUcontext handle);
+void track_context_gone(struct tracked_context *context);      /* once; NULL and gone ones are fine */
+/* The driver has just made, or given out, the context of this handle: whatever had the handle before is gone, though
+ * the call that ended it may still be on its way back in another thread. `fresh`: it is new for sure; else what the
+ * driver says of it counts. */
+void track_context_given(CUcontext handle, bool fresh);
 struct tracked_context *track_first_context(void);
 
 /* `per_thread`: the call was a _ptsz form. Without `create` an unknown handle gives NULL; it may be garbage. */
@@ -120,7 +126,11 @@ struct tracked_module *track_module_loaded(uint64_t handle, bool library, const 
 struct tracked_module *track_module_file(uint64_t handle, bool library, const char *file); /* reads the file */
 struct tracked_module *track_module(uint64_t handle);                                      /* NULL: unknown */
 void track_module_alias(uint64_t handle, struct tracked_module *module);
-void track_module_gone(uint64_t handle);
+/* Before a module is unloaded it is forgotten with its kernels and variables, and their handles: as soon as it is,
+ * another thread may get the same ones. NULL: unknown. Afterwards, when it lives on, all of that is put back. */
+struct module_taken *track_module_take(uint64_t handle);
+void track_module_taken(struct module_taken *taken, bool gone);
+void track_modules_gone(uint32_t context); /* those that were loaded into a context that has ended */
 
 void track_module_add_variable(struct tracked_module *module, const struct allocation *a);
 /* The i-th variable found so far, false behind the last. */

@@ -22,6 +22,13 @@ static void made_current(CUresult result)
         health_context();
 }
 
+static void made(CUresult result, const CUcontext *context)
+{
+    if (result == CUDA_SUCCESS && context)
+        track_context_given(*context, true);
+    made_current(result);
+}
+
 CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
     struct call call;
@@ -30,7 +37,7 @@ CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
     call_begin(&call);
     CUresult result = REAL(cuCtxCreate_v2, HOOK_cuCtxCreate_v2)(pctx, flags, dev);
     call_end(&call);
-    made_current(result);
+    made(result, pctx);
     return call_leave(&call, result);
 }
 
@@ -43,7 +50,7 @@ CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int n
     call_begin(&call);
     CUresult result = REAL(cuCtxCreate_v3, HOOK_cuCtxCreate_v3)(pctx, paramsArray, numParams, flags, dev);
     call_end(&call);
-    made_current(result);
+    made(result, pctx);
     return call_leave(&call, result);
 }
 
@@ -55,7 +62,7 @@ CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, uns
     call_begin(&call);
     CUresult result = REAL(cuCtxCreate_v4, HOOK_cuCtxCreate_v4)(pctx, ctxCreateParams, flags, dev);
     call_end(&call);
-    made_current(result);
+    made(result, pctx);
     return call_leave(&call, result);
 }
 
@@ -110,7 +117,7 @@ static CUresult context_destroy(enum hook hook, CUcontext handle)
     CUresult result = REAL(cuCtxDestroy_v2, hook)(handle);
     call_end(&call);
     if (result == CUDA_SUCCESS)
-        track_context_gone(handle);
+        track_context_gone(context); /* this one, not who has its handle by now */
     progress_context_stays(context);
     return call_leave(&call, result);
 }
@@ -141,7 +148,7 @@ CUresult cuCtxDetach(CUcontext ctx)
     CUcontext now = NULL;
     if (result == CUDA_SUCCESS && was_current && driver.cuCtxGetCurrent &&
         driver.cuCtxGetCurrent(&now) == CUDA_SUCCESS && now != ctx)
-        track_context_gone(ctx);
+        track_context_gone(before);
     progress_context_stays(was_current ? before : NULL);
     return call_leave(&call, result);
 }
@@ -166,8 +173,10 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
     call_begin(&call);
     CUresult result = REAL(cuDevicePrimaryCtxRetain, HOOK_cuDevicePrimaryCtxRetain)(pctx, dev);
     call_end(&call);
-    if (result == CUDA_SUCCESS && dev >= 0 && dev < DEVICES_MAX)
+    if (result == CUDA_SUCCESS && pctx && dev >= 0 && dev < DEVICES_MAX) {
+        track_context_given(*pctx, false);
         __atomic_store_n(&primaries[dev], *pctx, __ATOMIC_RELEASE);
+    }
     return call_leave(&call, result);
 }
 
@@ -185,7 +194,7 @@ static CUresult primary_release(enum hook hook, CUdevice device)
     int active = 1;
     if (result == CUDA_SUCCESS && context && driver.cuDevicePrimaryCtxGetState &&
         driver.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && !active)
-        track_context_gone(context->handle);
+        track_context_gone(context);
     progress_context_stays(context);
     return call_leave(&call, result);
 }
@@ -210,8 +219,8 @@ static CUresult primary_reset(enum hook hook, CUdevice device)
     call_begin(&call);
     CUresult result = REAL(cuDevicePrimaryCtxReset, hook)(device);
     call_end(&call);
-    if (result == CUDA_SUCCESS && context)
-        track_context_gone(context->handle);
+    if (result == CUDA_SUCCESS)
+        track_context_gone(context);
     progress_context_stays(context);
     return call_leave(&call, result);
 }

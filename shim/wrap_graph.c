@@ -4,22 +4,21 @@
 
 #include "shim/call.h"
 #include "shim/device_work.h"
+#include "shim/driver.h"
 #include "shim/graph.h"
 #include "shim/record.h"
 #include "shim/track.h"
 
-static uint32_t stream_id(const struct call *call, CUstream stream)
-{
-    return track_stream_id(stream, hook_kind(call->hook) == HOOK_PER_THREAD);
-}
-
-static CUresult begun(struct call *call, CUstream stream, CUresult result)
+static CUresult begun(struct call *call, CUstream handle, CUresult result)
 {
     call_end(call);
-    if (result != CUDA_SUCCESS)
-        device_capture_ended();
-    else
-        record_order(call, CAP_ORDER_CAPTURE_BEGIN, 0, stream_id(call, stream));
+    if (result != CUDA_SUCCESS) {
+        device_capture_refused();
+    } else {
+        struct tracked_stream *stream = track_stream(handle, hook_kind(call->hook) == HOOK_PER_THREAD, true);
+        device_capture_began(stream);
+        record_order(call, CAP_ORDER_CAPTURE_BEGIN, 0, stream ? stream->id : 0);
+    }
     return call_leave(call, result);
 }
 
@@ -29,7 +28,7 @@ static bool begin(struct call *call, enum hook hook)
 {
     if (!call_enter(call, hook))
         return false;
-    device_capture_began();
+    device_capture_begins();
     call_begin(call);
     return true;
 }
@@ -96,20 +95,30 @@ CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGraph, cons
                           numDependencies, mode);
 }
 
-static CUresult end_capture(enum hook hook, CUstream stream, CUgraph *graph)
+/* A capture that was invalidated ends here as well, with an error of its own; after other errors (the wrong thread, the
+ * wrong stream, no place for the graph) it may go on, as the driver knows. */
+static bool has_ended(CUresult result, const struct tracked_stream *stream)
+{
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    if (result == CUDA_SUCCESS || result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED ||
+        result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED)
+        return true;
+    return stream && driver.cuStreamIsCapturing &&
+           driver.cuStreamIsCapturing(stream->handle, &status) == CUDA_SUCCESS &&
+           status == CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+static CUresult end_capture(enum hook hook, CUstream handle, CUgraph *graph)
 {
     struct call call;
     if (!call_enter(&call, hook))
-        return PASS(cuStreamEndCapture, hook)(stream, graph);
+        return PASS(cuStreamEndCapture, hook)(handle, graph);
     call_begin(&call);
-    CUresult result = REAL(cuStreamEndCapture, hook)(stream, graph);
+    CUresult result = REAL(cuStreamEndCapture, hook)(handle, graph);
     call_end(&call);
-    /* A capture that was invalidated ends here as well, with an error of its own. */
-    if (result == CUDA_SUCCESS || result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED ||
-        result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED) {
-        device_capture_ended();
-        record_order(&call, CAP_ORDER_CAPTURE_END, 0, stream_id(&call, stream));
-    }
+    struct tracked_stream *stream = track_stream(handle, hook_kind(hook) == HOOK_PER_THREAD, result == CUDA_SUCCESS);
+    if (has_ended(result, stream) && device_capture_ended(stream))
+        record_order(&call, CAP_ORDER_CAPTURE_END, 0, stream ? stream->id : 0);
     return call_leave(&call, result);
 }
 

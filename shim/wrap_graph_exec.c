@@ -25,14 +25,14 @@ INSTANTIATE(cuGraphInstantiateWithParams_ptsz, cuGraphInstantiateWithParams,
 
 /* ---- nodes with bodies ---- */
 
-static void added(const CUgraphNode *node, const CUgraphNodeParams *params)
+static void added(CUgraph graph, const CUgraphNode *node, const CUgraphNodeParams *params)
 {
     if (params->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
-        graph_conditional_added(*node, params->conditional.phGraph_out, params->conditional.size);
+        graph_conditional_added(graph, *node, params->conditional.phGraph_out, params->conditional.size);
 }
 
 #define ADD(symbol, parameters, ...)                                                                                   \
-    WRAP_AFTER_SUCCESS(symbol, symbol, added(phGraphNode, nodeParams), parameters, __VA_ARGS__)
+    WRAP_AFTER_SUCCESS(symbol, symbol, added(hGraph, phGraphNode, nodeParams), parameters, __VA_ARGS__)
 
 ADD(cuGraphAddNode,
     (CUgraphNode * phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
@@ -42,6 +42,24 @@ ADD(cuGraphAddNode_v2,
     (CUgraphNode * phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
      size_t numDependencies, CUgraphNodeParams *nodeParams),
     phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams)
+
+/* Their handles, and those of the bodies, may come again for something else: forgotten before. What the driver refuses
+ * to destroy has bodies that nobody knows from then on, and is not followed. */
+#define DESTROY(symbol, graph, node, parameters, ...)                                                                  \
+    CUresult symbol parameters                                                                                         \
+    {                                                                                                                  \
+        struct call call;                                                                                              \
+        if (!call_enter(&call, HOOK_##symbol))                                                                         \
+            return PASS(symbol, HOOK_##symbol)(__VA_ARGS__);                                                           \
+        graph_conditionals_gone(graph, node);                                                                          \
+        call_begin(&call);                                                                                             \
+        CUresult result = REAL(symbol, HOOK_##symbol)(__VA_ARGS__);                                                    \
+        call_end(&call);                                                                                               \
+        return call_leave(&call, result);                                                                              \
+    }
+
+DESTROY(cuGraphDestroy, hGraph, NULL, (CUgraph hGraph), hGraph)
+DESTROY(cuGraphDestroyNode, NULL, hNode, (CUgraphNode hNode), hNode)
 
 /* ---- changed as a whole ---- */
 
@@ -157,7 +175,9 @@ CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
     struct call call;
     if (!call_enter(&call, HOOK_cuGraphExecDestroy))
         return PASS(cuGraphExecDestroy, HOOK_cuGraphExecDestroy)(hGraphExec);
-    graph_gone(&call, hGraphExec); /* as soon as it is, another thread may get the same handle */
+    /* As soon as it is, another thread may get the same handle. When the driver refuses, launches of what is left are
+     * those of a graph that is not known. */
+    graph_gone(&call, hGraphExec);
     call_begin(&call);
     CUresult result = REAL(cuGraphExecDestroy, HOOK_cuGraphExecDestroy)(hGraphExec);
     call_end(&call);

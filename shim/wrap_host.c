@@ -15,6 +15,7 @@
 #include "shim/quarantine.h"
 #include "shim/record.h"
 #include "shim/sentinel.h"
+#include "shim/snapshot.h"
 #include "shim/track.h"
 
 /* The program frees by host address; the table is by device address, which may be another. */
@@ -31,11 +32,13 @@ static CUdeviceptr device_address(void *host)
 
 /* `host` is what the driver gave; returns what the program gets. Without a device address nobody could look at the
  * redzones on the device, where they are written: then there are none. */
-static void *host_found(const struct call *call, uint32_t kind, void *host, size_t bytes, struct sentinel_plan plan)
+static void *host_found(const struct call *call, uint32_t kind, void *host, size_t bytes, struct sentinel_plan plan,
+                        unsigned flags)
 {
     CUdeviceptr device = device_address(host);
     char *user = (char *)host + plan.head;
     struct allocation a = {.kind = kind, .bytes = bytes};
+    a.registers = kind == CAP_ALLOC_REGISTERED && flags & CU_MEMHOSTREGISTER_IOMEMORY;
     a.base = device ? device : (uint64_t)(uintptr_t)host;
     a.address = a.base + plan.head;
     a.host_address = a.address == (uint64_t)(uintptr_t)user ? 0 : (uint64_t)(uintptr_t)user;
@@ -95,7 +98,7 @@ static CUresult host_alloc(enum hook hook, void **pp, size_t bytes, unsigned fla
     health_context();
     struct sentinel_plan plan = {0, 0};
     if (pp && bytes)
-        plan = sentinel_plan(CAP_ALLOC_HOST, bytes);
+        plan = sentinel_plan(CAP_ALLOC_HOST, bytes, NULL);
     if (bytes > SIZE_MAX - plan.head - plan.tail)
         plan = (struct sentinel_plan){0, 0};
     call_begin(&call);
@@ -106,7 +109,7 @@ static CUresult host_alloc(enum hook hook, void **pp, size_t bytes, unsigned fla
     }
     call_end(&call);
     if (result == CUDA_SUCCESS && pp && *pp)
-        *pp = host_found(&call, CAP_ALLOC_HOST, *pp, bytes, plan);
+        *pp = host_found(&call, CAP_ALLOC_HOST, *pp, bytes, plan, 0);
     return call_leave(&call, result);
 }
 
@@ -129,7 +132,7 @@ static CUresult host_register(enum hook hook, void *p, size_t bytes, unsigned in
     CUresult result = REAL(cuMemHostRegister_v2, hook)(p, bytes, flags);
     call_end(&call);
     if (result == CUDA_SUCCESS)
-        host_found(&call, CAP_ALLOC_REGISTERED, p, bytes, (struct sentinel_plan){0, 0});
+        host_found(&call, CAP_ALLOC_REGISTERED, p, bytes, (struct sentinel_plan){0, 0}, flags);
     return call_leave(&call, result);
 }
 
@@ -154,8 +157,9 @@ static CUresult host_release(enum hook hook, void *p)
         sentinel_before_free(&a, NULL);
         known = host_take(p, &a);
         if (known) {
-            sentinel_forgotten(&a);
+            sentinel_forgotten_by_host(&a);
             host_redzone_look(&a); /* what a launch did has been taken in */
+            snapshot_leave(&a);
         }
     }
     struct cap_free *record = record_free(&call, known ? &a : NULL, known ? a.address : (uint64_t)(uintptr_t)p, 0);

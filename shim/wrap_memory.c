@@ -17,6 +17,8 @@
 #include "shim/record.h"
 #include "shim/reserve.h"
 #include "shim/sentinel.h"
+#include "shim/snapshot.h"
+#include "shim/touch.h"
 #include "shim/track.h"
 
 /* Room before and behind `bytes`, aligned so that the program's pointer keeps its alignment. False: cannot be added. */
@@ -94,7 +96,8 @@ CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
         *dptr = a.address;
         return call_leave(&call, CUDA_SUCCESS);
     }
-    struct sentinel_plan plan = {0, 0}, wanted = dptr && bytesize ? sentinel_plan(CAP_ALLOC_DEVICE, bytesize) : plan;
+    struct sentinel_plan plan = {0, 0},
+                         wanted = dptr && bytesize ? sentinel_plan(CAP_ALLOC_DEVICE, bytesize, NULL) : plan;
     size_t total = bytesize;
     if (padded(wanted, bytesize, &total))
         plan = wanted;
@@ -132,7 +135,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInByt
     struct sentinel_plan plan = {0, 0};
     size_t rows = Height;
     if (sane) {
-        plan.tail = sentinel_plan(CAP_ALLOC_PITCHED, WidthInBytes * Height).tail;
+        plan.tail = sentinel_plan(CAP_ALLOC_PITCHED, WidthInBytes * Height, NULL).tail;
         rows += (plan.tail + WidthInBytes - 1) / WidthInBytes; /* whole rows, whatever the pitch will be */
     }
     call_begin(&call);
@@ -159,10 +162,13 @@ CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flag
     if (!call_enter(&call, HOOK_cuMemAllocManaged))
         return PASS(cuMemAllocManaged, HOOK_cuMemAllocManaged)(dptr, bytesize, flags);
     health_context();
-    struct sentinel_plan plan = {0, 0};
+    touch_managed_seen();
+    struct sentinel_plan plan = {0, 0}, wanted = plan;
     size_t total = bytesize;
-    if (dptr && bytesize && padded(sentinel_plan(CAP_ALLOC_MANAGED, bytesize), bytesize, &total))
-        plan = sentinel_plan(CAP_ALLOC_MANAGED, bytesize);
+    if (dptr && bytesize)
+        wanted = sentinel_plan(CAP_ALLOC_MANAGED, bytesize, NULL);
+    if (padded(wanted, bytesize, &total))
+        plan = wanted;
     call_begin(&call);
     CUresult result = REAL(cuMemAllocManaged, HOOK_cuMemAllocManaged)(dptr, total, flags);
     if (result != CUDA_SUCCESS && (plan.head || plan.tail)) {
@@ -172,6 +178,7 @@ CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flag
     call_end(&call);
     if (result == CUDA_SUCCESS && dptr) {
         struct allocation a = describe(CAP_ALLOC_MANAGED, *dptr, bytesize, plan, 0);
+        a.reserved = flags == CU_MEM_ATTACH_HOST ? ALLOC_FOR_HOST : 0;
         settle(&call, &a);
         *dptr = a.address;
     }
@@ -212,6 +219,18 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
     return call_leave(&call, result);
 }
 
+/* The same in the order of the stream that it was made in. That one's device cannot touch what a pool has put
+ * elsewhere: redzones become slack there. */
+static void settle_on(struct allocation *a, struct tracked_stream *stream)
+{
+    a->context = stream && stream->context ? stream->context->id : 0;
+    a->elsewhere = a->kind == CAP_ALLOC_POOL && !(stream && touch_lies_with(a->address, stream));
+    if ((a->head || a->tail) && (a->elsewhere || !sentinel_fill_on(a, stream)))
+        a->head = a->tail = 0;
+    if (!a->elsewhere)
+        poison_fill_on(a, stream);
+}
+
 static CUresult alloc_async(enum hook hook, CUdeviceptr *dptr, size_t bytes, CUmemoryPool pool, CUstream handle,
                             uint32_t kind)
 {
@@ -223,8 +242,8 @@ static CUresult alloc_async(enum hook hook, CUdeviceptr *dptr, size_t bytes, CUm
     struct tracked_stream *stream = track_stream(handle, hook_kind(hook) == HOOK_PER_THREAD, false);
     struct sentinel_plan plan = {0, 0}, wanted = {0, 0};
     size_t total = bytes;
-    if (dptr && bytes && stream && !device_stream_captures(stream))
-        wanted = sentinel_plan(kind, bytes);
+    if (dptr && bytes && stream && stream->context && !device_stream_captures(stream))
+        wanted = sentinel_plan(kind, bytes, stream->context);
     if (padded(wanted, bytes, &total))
         plan = wanted;
     call_begin(&call);
@@ -236,13 +255,11 @@ static CUresult alloc_async(enum hook hook, CUdeviceptr *dptr, size_t bytes, CUm
                            : REAL(cuMemAllocAsync, hook)(dptr, bytes, handle);
     }
     call_end(&call);
-    if (result == CUDA_SUCCESS && dptr) {
+    if (result == CUDA_SUCCESS && dptr && *dptr) { /* nothing, for 0 bytes */
         stream = stream ? stream : track_stream(handle, hook_kind(hook) == HOOK_PER_THREAD, true);
         struct allocation a = describe(kind, *dptr, bytes, plan, 0);
         a.stream = stream ? stream->id : 0;
-        if ((a.head || a.tail) && !sentinel_fill_on(&a, stream))
-            a.head = a.tail = 0;
-        poison_fill_on(&a, stream);
+        settle_on(&a, stream);
         record_allocation(&call, &a, 0);
         *dptr = a.address;
     }
@@ -371,6 +388,7 @@ static void take_mapped(const struct call *call, struct mapped_range *range, CUd
         if (!alloc_table_remove(range->found[i].a.address, &m->a))
             continue;
         m->record = record_free(call, &m->a, m->a.address, 0);
+        snapshot_leave(&m->a);
         kept++;
     }
     range->count = kept;
@@ -403,17 +421,28 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
     return call_leave(&call, result);
 }
 
+static uint32_t reserved_for(unsigned flags, const struct tracked_stream *stream)
+{
+    if (flags == CU_MEM_ATTACH_GLOBAL)
+        return 0;
+    return flags == CU_MEM_ATTACH_HOST || !stream ? ALLOC_FOR_HOST : stream->id;
+}
+
 /* Managed memory is attached as a whole: with redzones the whole is more than the program knows. */
-static CUresult attach(enum hook hook, CUstream stream, CUdeviceptr dptr, size_t length, unsigned int flags)
+static CUresult attach(enum hook hook, CUstream handle, CUdeviceptr dptr, size_t length, unsigned int flags)
 {
     struct call call;
     struct allocation a;
     if (!call_enter(&call, hook))
-        return PASS(cuStreamAttachMemAsync, hook)(stream, dptr, length, flags);
-    bool whole = alloc_table_exact(dptr, &a) && (!length || length == a.bytes);
+        return PASS(cuStreamAttachMemAsync, hook)(handle, dptr, length, flags);
+    bool known = alloc_table_exact(dptr, &a);
+    bool whole = known && (a.head || a.tail) && (!length || length == a.bytes);
     call_begin(&call);
-    CUresult result = REAL(cuStreamAttachMemAsync, hook)(stream, whole ? a.base : dptr, whole ? 0 : length, flags);
+    CUresult result = REAL(cuStreamAttachMemAsync, hook)(handle, whole ? a.base : dptr, whole ? 0 : length, flags);
     call_end(&call);
+    if (result == CUDA_SUCCESS && known)
+        alloc_table_reserve(dptr, a.id,
+                            reserved_for(flags, track_stream(handle, hook_kind(hook) == HOOK_PER_THREAD, true)));
     return call_leave(&call, result);
 }
 

@@ -3,9 +3,11 @@
 
 #include "shim/alloc_table.h"
 #include "shim/call.h"
+#include "shim/driver.h"
 #include "shim/health.h"
 #include "shim/intern.h"
 #include "shim/record.h"
+#include "shim/touch.h"
 #include "shim/track.h"
 
 static uint64_t as_number(const void *handle)
@@ -76,11 +78,11 @@ CUresult cuModuleUnload(CUmodule hmod)
     struct call call;
     if (!call_enter(&call, HOOK_cuModuleUnload))
         return PASS(cuModuleUnload, HOOK_cuModuleUnload)(hmod);
+    struct module_taken *taken = track_module_take(as_number(hmod));
     call_begin(&call);
     CUresult result = REAL(cuModuleUnload, HOOK_cuModuleUnload)(hmod);
     call_end(&call);
-    if (result == CUDA_SUCCESS)
-        track_module_gone(as_number(hmod));
+    track_module_taken(taken, result == CUDA_SUCCESS);
     return call_leave(&call, result);
 }
 
@@ -129,11 +131,11 @@ CUresult cuLibraryUnload(CUlibrary library)
     struct call call;
     if (!call_enter(&call, HOOK_cuLibraryUnload))
         return PASS(cuLibraryUnload, HOOK_cuLibraryUnload)(library);
+    struct module_taken *taken = track_module_take(as_number(library));
     call_begin(&call);
     CUresult result = REAL(cuLibraryUnload, HOOK_cuLibraryUnload)(library);
     call_end(&call);
-    if (result == CUDA_SUCCESS)
-        track_module_gone(as_number(library));
+    track_module_taken(taken, result == CUDA_SUCCESS);
     return call_leave(&call, result);
 }
 
@@ -195,12 +197,22 @@ CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library)
     return call_leave(&call, result);
 }
 
-static void variable_found(const struct call *call, uint64_t module_handle, CUdeviceptr address, size_t bytes,
+/* Who has its address may touch it. */
+static bool is_managed(CUdeviceptr address)
+{
+    unsigned managed = 0;
+    return !driver.cuPointerGetAttribute ||
+           driver.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address) != CUDA_SUCCESS || managed;
+}
+
+/* Either of the two may be NULL; then it is found when a snapshot needs it. */
+static void variable_found(const struct call *call, uint64_t module, const CUdeviceptr *address, const size_t *bytes,
                            const char *name)
 {
-    struct tracked_module *module = track_module(module_handle);
-    if (address && bytes)
-        record_variable(call->seq, call->tsc, module, address, bytes, name);
+    if (address && !touch_managed_is_shared() && is_managed(*address))
+        touch_managed_seen();
+    if (address && bytes && *address && *bytes)
+        record_variable(call->seq, call->tsc, track_module(module), *address, *bytes, name);
 }
 
 CUresult cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, const char *name)
@@ -211,8 +223,8 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, c
     call_begin(&call);
     CUresult result = REAL(cuModuleGetGlobal_v2, HOOK_cuModuleGetGlobal_v2)(dptr, bytes, hmod, name);
     call_end(&call);
-    if (result == CUDA_SUCCESS && dptr && bytes) /* either may be NULL; then it is found when a snapshot needs it */
-        variable_found(&call, as_number(hmod), *dptr, *bytes, name);
+    if (result == CUDA_SUCCESS)
+        variable_found(&call, as_number(hmod), dptr, bytes, name);
     return call_leave(&call, result);
 }
 
@@ -224,8 +236,8 @@ CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library,
     call_begin(&call);
     CUresult result = REAL(cuLibraryGetGlobal, HOOK_cuLibraryGetGlobal)(dptr, bytes, library, name);
     call_end(&call);
-    if (result == CUDA_SUCCESS && dptr && bytes)
-        variable_found(&call, as_number(library), *dptr, *bytes, name);
+    if (result == CUDA_SUCCESS)
+        variable_found(&call, as_number(library), dptr, bytes, name);
     return call_leave(&call, result);
 }
 
@@ -237,7 +249,7 @@ CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library
     call_begin(&call);
     CUresult result = REAL(cuLibraryGetManaged, HOOK_cuLibraryGetManaged)(dptr, bytes, library, name);
     call_end(&call);
-    if (result == CUDA_SUCCESS && dptr && bytes)
-        variable_found(&call, as_number(library), *dptr, *bytes, name);
+    if (result == CUDA_SUCCESS)
+        variable_found(&call, as_number(library), dptr, bytes, name);
     return call_leave(&call, result);
 }

@@ -35,4 +35,14 @@ ORDER(cuCtxWaitEvent, CAP_ORDER_FOREIGN, NO_STREAM, (CUcontext hCtx, CUevent hEv
 ORDER(cuGreenCtxRecordEvent, CAP_ORDER_FOREIGN, NO_STREAM, (CUgreenCtx hCtx, CUevent hEvent), hCtx, hEvent)
 ORDER(cuGreenCtxWaitEvent, CAP_ORDER_FOREIGN, NO_STREAM, (CUgreenCtx hCtx, CUevent hEvent), hCtx, hEvent)
 ORDER(cuIpcGetEventHandle, CAP_ORDER_FOREIGN, NO_STREAM, (CUipcEventHandle * pHandle, CUevent event), pHandle, event)
-ORDER(cuIpcOpenEventHandle, CAP_ORDER_FOREIGN, NO_STREAM, (CUevent * phEvent, CUipcEventHandle handle), phEvent, handle)
+
+/* Its handle may have been that of an event which went with its context. */
+static void opened(const struct call *call, CUevent event)
+{
+    uint32_t flags;
+    (void)track_event_take(event, &flags);
+    record_order(call, CAP_ORDER_FOREIGN, 0, NO_STREAM);
+}
+
+WRAP_AFTER_SUCCESS(cuIpcOpenEventHandle, cuIpcOpenEventHandle, opened(&call, *phEvent),
+                   (CUevent * phEvent, CUipcEventHandle handle), phEvent, handle)

@@ -14,6 +14,7 @@ struct set_call {
     struct tracked_stream *stream; /* NULL: not known before the call */
     CUstream handle;
     bool captured; /* into a graph: it is not made now */
+    bool asynchronous;
 };
 
 static bool begin(struct set_call *c, enum hook hook, CUdeviceptr target, size_t pitch, uint32_t value,
@@ -25,6 +26,7 @@ static bool begin(struct set_call *c, enum hook hook, CUdeviceptr target, size_t
     uint32_t stack = stack_sampled();
     c->stream = track_stream(stream, hook_kind(hook) == HOOK_PER_THREAD, false);
     c->handle = stream;
+    c->asynchronous = asynchronous;
     c->captured = c->stream && device_stream_captures(c->stream);
     struct cap_set *r = c->record = c->captured ? NULL : capture_record(CAP_SET, sizeof *r, c->call.seq, c->call.tsc);
     if (r) {
@@ -54,7 +56,7 @@ static CUresult finish(struct set_call *c, CUresult result)
         __atomic_store_n(&c->record->result, (int32_t)result, __ATOMIC_RELAXED);
     }
     if (result == CUDA_SUCCESS && !c->captured)
-        sentinel_after_write(c->stream, c->call.seq);
+        sentinel_after_write(c->stream, c->call.seq, !c->asynchronous);
     return call_leave(&c->call, result);
 }
 

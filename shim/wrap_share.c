@@ -33,3 +33,21 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
         note_head(dptr);
     return call_leave(&call, result);
 }
+
+/* What is exported is the driver's allocation: one that begins with our redzone has another address there. */
+CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr)
+{
+    struct call call;
+    if (!call_enter(&call, HOOK_cuMemPoolExportPointer))
+        return PASS(cuMemPoolExportPointer, HOOK_cuMemPoolExportPointer)(shareData_out, ptr);
+    struct allocation a;
+    CUdeviceptr base =
+        alloc_table_exact(ptr, &a) && (a.kind == CAP_ALLOC_POOL || a.kind == CAP_ALLOC_ASYNC) ? a.base : ptr;
+    guard_pool_exported();
+    call_begin(&call);
+    CUresult result = REAL(cuMemPoolExportPointer, HOOK_cuMemPoolExportPointer)(shareData_out, base);
+    call_end(&call);
+    if (result == CUDA_SUCCESS)
+        note_head(ptr);
+    return call_leave(&call, result);
+}

@@ -51,8 +51,11 @@ static CUresult stream_destroy(enum hook hook, CUstream handle)
     call_begin(&call);
     CUresult result = REAL(cuStreamDestroy_v2, hook)(handle);
     call_end(&call);
-    if (stream)
+    if (stream) {
+        if (result == CUDA_SUCCESS && device_capture_ended(stream)) /* it ends with the stream that it began in */
+            record_order(&call, CAP_ORDER_CAPTURE_END, 0, stream->id);
         track_stream_taken(stream, result == CUDA_SUCCESS);
+    }
     return call_leave(&call, result);
 }
 

@@ -1,23 +1,11 @@
-/* wrap_unseen.c - calls that write device memory, or let others write it, and do not tell where: stream memory
- * operations, exports to other processes. They are counted; a capture in which one was called says so (CAP_HOOK), and
+/* wrap_unseen.c - calls that write device memory, and do not tell where: stream memory operations. They are counted, as
+ * are exports to other processes (wrap_share.c); a capture in which one was called says so (CAP_HOOK), and
  * the analyzer then holds no memory to be unwritten. */
 #include <opsdebug/capture.h>
 
 #include "shim/call.h"
 #include "shim/record.h"
 #include "shim/track.h"
-
-#define UNSEEN(symbol, parameters, arguments)                                                                          \
-    CUresult symbol parameters                                                                                         \
-    {                                                                                                                  \
-        struct call call;                                                                                              \
-        if (!call_enter(&call, HOOK_##symbol))                                                                         \
-            return PASS(symbol, HOOK_##symbol) arguments;                                                              \
-        call_begin(&call);                                                                                             \
-        CUresult result = REAL(symbol, HOOK_##symbol) arguments;                                                       \
-        call_end(&call);                                                                                               \
-        return call_leave(&call, result);                                                                              \
-    }
 
 /* Stream memory operations: what they write is not recorded, but that they order work is. */
 #define ORDERS(symbol, op, own_stream, parameters, ...)                                                                \
@@ -56,6 +44,3 @@ VALUE_IN_ALL_FORMS(cuStreamWriteValue64, WRITE, 64)
 IN_ALL_FORMS(cuStreamBatchMemOp, CAP_ORDER_WAIT_VALUE,
              (CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags), stream,
              count, paramArray, flags)
-
-/* Exports; cuIpcGetMemHandle is in wrap_share.c. */
-UNSEEN(cuMemPoolExportPointer, (CUmemPoolPtrExportData * shareData_out, CUdeviceptr ptr), (shareData_out, ptr))

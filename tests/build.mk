@@ -21,7 +21,7 @@ $(CUDART12): $(B)/obj/softgpu/traced_runtime.o $(B)/lib/libcommon.a softgpu/libc
 	  $(filter %.o %.a,$^) -ldl -lpthread && ln -sf libcudart.so.12 $(@D)/libcudart.so
 
 # What the end-to-end tests of docs/breakages.md preload beside the shim. Never with sanitizers: they come before anything.
-BREAKAGES_PRELOADS = $(addprefix $(B)/stub/,observer.so full_disk.so allocator.so heap.so interposer_dlvsym.so)
+BREAKAGES_PRELOADS = $(addprefix $(B)/stub/,observer.so full_disk.so slow_disk.so allocator.so heap.so interposer_dlvsym.so)
 PROGRAMS += $(BREAKAGES_PRELOADS) $(CUDART12) $(STUB) $(STUB_OLD) $(PROBES)
 $(filter-out %/heap.so,$(BREAKAGES_PRELOADS)): $(B)/stub/%.so: tests/stub/%.c
 	@mkdir -p $(@D)

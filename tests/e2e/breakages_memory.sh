@@ -1,33 +1,7 @@
 #!/usr/bin/env bash
 # How tools of this kind broke programs by what they did with memory, arguments, streams and graphs: docs/breakages.md.
 . "$(dirname "$0")/lib/tap.bash"
-folder=$programs/breakages
-shim=$PWD/$B/libopsdebug.so
-
-# same NAME PROGRAM...: in all presets the output, messages and exit code of the bare program, in time, and no finding.
-same() {
-    local name=$1 preset bare_rc rc
-    shift
-    bare timeout 60 "$@" >"$scratch/bare.out" 2>"$scratch/bare.err"
-    bare_rc=$?
-    for preset in watch check deep; do
-        timeout 60 "$tool" run --force --device soft --preset $preset --out "$scratch/$preset" -- "$@" >"$scratch/out" 2>"$scratch/err"
-        rc=$?
-        if [ $rc = $bare_rc ] && cmp -s "$scratch/bare.out" "$scratch/out" && cmp -s "$scratch/bare.err" "$scratch/err"; then
-            ok "$name, $preset"
-        else
-            not_ok "$name, $preset: exit $rc, bare $bare_rc"
-            diff "$scratch/bare.out" "$scratch/out" | head -n 5 | sed 's/^/# /'
-            head -n 3 "$scratch/err" | sed 's/^/# /'
-        fi
-    done
-}
-only() { # only CLASSES NAME: what the captures of the last `same` hold findings of
-    local preset
-    for preset in watch check deep; do
-        equal "$2, $preset: findings" "$1" "$("$tool" report --json "$scratch/$preset" | jq -r '[.findings[].class] | unique | join(" ")')"
-    done
-}
+. "$(dirname "$0")/lib/breakages.bash"
 
 same "unknown pointers get the driver's own answer; garbage arguments its error; cudaGetLastError is the program's" "$folder/arguments"
 SOFTGPU_DEVICES=2 same "memory freed while another device is current" "$folder/arguments"

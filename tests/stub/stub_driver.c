@@ -5,9 +5,11 @@
  * it behave in the ways that have broken interposers: STUB_REENTER (cuInit looks itself up by dlsym and calls it),
  * STUB_NEWER (version 99000 of cuMemAlloc is another function), STUB_OTHER_POINTERS (answers differ from what dlsym
  * gives), STUB_HANDLES (handles of streams and events come again at once, and to another thread before the call that
- * destroys the first has returned; streams that are gone are refused and counted), STUB_TAKES_CHECKS (the shim's own
- * kernels can be loaded, and do nothing), STUB_ELAPSED_MS=X (what lies between any two events), STUB_FAULT_AFTER=N (launch N and all calls after it return
- * CUDA_ERROR_ILLEGAL_ADDRESS).
+ * destroys the first has returned; streams that are gone are refused and counted; likewise modules and contexts),
+ * STUB_TAKES_CHECKS (the shim's own kernels can be loaded; they fill and look at redzones, and see no numbers),
+ * STUB_ELAPSED_MS=X (what lies between any two events), STUB_FAULT_AFTER=N (launch N and all calls after it return
+ * CUDA_ERROR_ILLEGAL_ADDRESS), STUB_NOT_SHARED (host and device cannot use managed memory at once), STUB_KEEPS_MODULES
+ * (they cannot be unloaded).
  */
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
@@ -20,13 +22,18 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shim/scan.h"
+#include "shim/sentinel_slots.h"
+
 #define EXPORT __attribute__((visibility("default")))
 
 static int fault_after = -1, launches;
 static __thread CUcontext current;
 static int context_storage;
 static __thread CUstreamCaptureMode capture_mode;
-static int capturing;
+static int capturing; /* 2: invalidated */
+static CUstream capturing_stream;
+static int running[2]; /* kernels since the host has waited: in the legacy stream, in others */
 
 struct object {
     char name[64];
@@ -57,7 +64,16 @@ EXPORT int stub_count(const char *what)
         return dead;
     if (strcmp(what, "between") == 0)
         return between;
+    if (strcmp(what, "running") == 0)
+        return running[0] + running[1];
     return strcmp(what, "cuInit") == 0 ? count_init : -1;
+}
+
+/* What other threads must not do while one captures in global mode. */
+static void unsafe(void)
+{
+    if (capturing && capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED)
+        capturing = 2;
 }
 
 /* ---- with STUB_HANDLES ---- */
@@ -120,18 +136,33 @@ static void *make_event(void *unused)
     return NULL;
 }
 
+static void make_in_thread(void *(*make)(void *))
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, make, NULL) == 0)
+        pthread_join(thread, NULL);
+}
+
 /* Frees it; another thread gets it while the caller is still on its way back. */
 static void drop_handle(void *handle, void *(*make)(void *))
 {
-    pthread_t thread;
     if (!keeps_handles()) {
         free(handle);
         return;
     }
     __atomic_store_n(&((struct handle *)handle)->alive, 0, __ATOMIC_RELEASE);
     usleep(2000);
-    if (pthread_create(&thread, NULL, make, NULL) == 0)
-        pthread_join(thread, NULL);
+    make_in_thread(make);
+}
+
+/* What the program wants to be done by another thread while its call that ends a module or a context returns. */
+EXPORT void (*stub_meanwhile)(void);
+void (*stub_meanwhile)(void);
+
+static void *meanwhile(void *unused)
+{
+    stub_meanwhile();
+    return NULL;
 }
 
 /* A function that no header has. */
@@ -184,7 +215,13 @@ EXPORT CUresult cuDeviceGetName(char *name, int bytes, CUdevice device)
 
 EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
 {
-    *value = 1;
+    *value = attribute == CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS ? !getenv("STUB_NOT_SHARED") : 1;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetCount(int *count)
+{
+    *count = 1;
     return CUDA_SUCCESS;
 }
 
@@ -229,6 +266,8 @@ EXPORT CUresult cuCtxGetDevice(CUdevice *device)
 EXPORT CUresult cuCtxDestroy_v2(CUcontext context)
 {
     current = NULL;
+    if (stub_meanwhile)
+        make_in_thread(meanwhile);
     return CUDA_SUCCESS;
 }
 
@@ -282,8 +321,29 @@ EXPORT CUresult cuMemFreeHost(void *pointer)
     return CUDA_SUCCESS;
 }
 
+/* Page by page, so that the program can forbid itself, and us, to touch it. */
+EXPORT CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned int flags)
+{
+    void *memory = pointer && bytes ? aligned_alloc(4096, (bytes + 4095) & ~(size_t)4095) : NULL;
+    if (!memory || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
+        return CUDA_ERROR_INVALID_VALUE;
+    *pointer = (CUdeviceptr)(uintptr_t)memory;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr pointer, size_t bytes, unsigned int flags)
+{
+    return pointer & 4095 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemHostUnregister(void *pointer)
+{
+    return CUDA_SUCCESS;
+}
+
 EXPORT CUresult cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned int flags)
 {
+    unsafe();
     return pointer && bytes ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -304,6 +364,7 @@ static CUresult copy(void *target, const void *source, size_t bytes)
 
 EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr target, const void *source, size_t bytes)
 {
+    running[0] = running[1] = 0;
     return copy((void *)(uintptr_t)target, source, bytes);
 }
 
@@ -335,6 +396,7 @@ EXPORT CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr target, const void *source, siz
 EXPORT CUresult cuMemsetD32Async(CUdeviceptr target, unsigned int value, size_t count, CUstream stream)
 {
     enqueued++;
+    running[stream != NULL]++;
     CUresult state = stream_state(stream) ? CUDA_ERROR_INVALID_HANDLE : device_state();
     for (size_t i = 0; state == CUDA_SUCCESS && i < count; i++)
         ((uint32_t *)(uintptr_t)target)[i] = value;
@@ -351,6 +413,8 @@ EXPORT CUresult cuStreamDestroy_v2(CUstream stream)
 {
     if (stream_state(stream) != CUDA_SUCCESS)
         return CUDA_ERROR_INVALID_HANDLE;
+    if (capturing && capturing_stream == stream)
+        capturing = 0;
     drop_handle(stream, make_stream);
     return CUDA_SUCCESS;
 }
@@ -358,10 +422,11 @@ EXPORT CUresult cuStreamDestroy_v2(CUstream stream)
 EXPORT CUresult cuStreamSynchronize(CUstream stream)
 {
     count_sync++;
-    if (capturing) {
+    if (capturing && (stream == capturing_stream || capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED)) {
         capturing = 2; /* synchronising invalidates the capture */
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }
+    running[stream != NULL] = 0;
     return device_state();
 }
 
@@ -372,17 +437,25 @@ EXPORT CUresult cuStreamQuery(CUstream stream)
 
 EXPORT CUresult cuCtxSynchronize(void)
 {
+    running[0] = running[1] = 0;
     return device_state();
 }
 
 EXPORT CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode)
 {
     capturing = 1;
+    capturing_stream = stream;
     return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
 {
+    if (!graph) /* it goes on */
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!capturing)
+        return CUDA_ERROR_ILLEGAL_STATE;
+    if (stream != capturing_stream)
+        return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
     CUresult result = capturing == 1 ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     capturing = 0;
     *graph = NULL;
@@ -391,7 +464,7 @@ EXPORT CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
 
 EXPORT CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
 {
-    *status = capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+    *status = capturing && stream == capturing_stream ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
     return CUDA_SUCCESS;
 }
 
@@ -418,7 +491,7 @@ EXPORT CUresult cuEventDestroy_v2(CUevent event)
 EXPORT CUresult cuEventRecord(CUevent event, CUstream stream)
 {
     enqueued++;
-    if (capturing)
+    if (capturing && stream == capturing_stream)
         capturing = 2;
     return device_state();
 }
@@ -428,8 +501,10 @@ EXPORT CUresult cuEventQuery(CUevent event)
     return device_state();
 }
 
+/* Of all events that wait is meant which has nothing behind it. */
 EXPORT CUresult cuEventSynchronize(CUevent event)
 {
+    running[0] = running[1] = 0;
     return device_state();
 }
 
@@ -447,13 +522,20 @@ EXPORT CUresult cuModuleLoadData(CUmodule *module, const void *image)
     /* The shim's own kernels cannot run here: refusing them makes it look by copies. */
     if (strstr(image, "opsdebug_") && !getenv("STUB_TAKES_CHECKS"))
         return CUDA_ERROR_INVALID_PTX;
-    *module = malloc(16);
+    *module = new_handle(16);
     return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuModuleUnload(CUmodule module)
 {
-    free(module);
+    if (getenv("STUB_KEEPS_MODULES"))
+        return CUDA_ERROR_NOT_PERMITTED;
+    if (keeps_handles())
+        ((struct handle *)module)->alive = 0;
+    else
+        free(module);
+    if (stub_meanwhile)
+        make_in_thread(meanwhile);
     return CUDA_SUCCESS;
 }
 
@@ -472,8 +554,56 @@ EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *pointer, size_t *bytes, CUmodu
     return CUDA_ERROR_NOT_FOUND;
 }
 
-static CUresult launch(CUfunction f, unsigned x, unsigned y, unsigned z)
+/* ---- the shim's kernels, with STUB_TAKES_CHECKS: what they do is in check.ptx and scan.ptx ---- */
+
+static uint8_t pattern(uint32_t id, uint64_t address)
 {
+    return address & 1 ? (uint8_t)(0x7f | (id >> (address >> 1 & 31) & 1) << 7) : 0xff;
+}
+
+static uint64_t argument(void **params, int i, size_t bytes)
+{
+    uint64_t value = 0;
+    memcpy(&value, params[i], bytes);
+    return value;
+}
+
+static void look(struct check_entry *e)
+{
+    uint8_t *at = (uint8_t *)(uintptr_t)e->address;
+    uint32_t damaged = 0;
+    for (uint32_t i = 0; i < e->bytes; i++) {
+        if (at[i] == pattern(e->id, e->address + i))
+            continue;
+        e->first = damaged++ ? e->first : i;
+        e->last = i;
+        if (i - e->first < CHECK_FOUND)
+            e->found[i - e->first] = at[i];
+        at[i] = pattern(e->id, e->address + i);
+    }
+    __atomic_store_n(&e->state, damaged ? CHECK_DAMAGED : CHECK_INTACT, __ATOMIC_RELEASE);
+}
+
+static void run_own(const char *name, void **params)
+{
+    uint64_t at = argument(params, 0, 8), count = argument(params, 1, 4);
+    uint64_t last = strcmp(name, "opsdebug_check") == 0 ? 0 : argument(params, 2, 4);
+    if (strcmp(name, "opsdebug_fill") == 0) {
+        for (uint64_t i = 0; i < count; i++)
+            ((uint8_t *)(uintptr_t)at)[i] = pattern((uint32_t)last, at + i);
+    } else if (strcmp(name, "opsdebug_check") == 0) {
+        for (uint64_t i = 0; i < count; i++)
+            look(&((struct check_entry *)(uintptr_t)at)[i]);
+    } else {
+        struct scan_entry *entries = (struct scan_entry *)(uintptr_t)at;
+        for (uint64_t i = 0; i < count; i++)
+            *(last ? &entries[i].after.state : &entries[i].before.state) = 1;
+    }
+}
+
+static CUresult launch(CUfunction f, unsigned x, unsigned y, unsigned z, CUstream stream)
+{
+    running[stream != NULL]++;
     if (f && strncmp(((const struct object *)f)->name, "opsdebug_", 9) == 0) {
         enqueued++;
         return device_state();
@@ -496,8 +626,10 @@ EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int
 {
     if (stream_state(hStream) != CUDA_SUCCESS)
         return CUDA_ERROR_INVALID_HANDLE;
-    CUresult result = launch(f, gridDimX, gridDimY, gridDimZ);
+    CUresult result = launch(f, gridDimX, gridDimY, gridDimZ, hStream);
     const struct object *object = (const struct object *)f;
+    if (result == CUDA_SUCCESS && strncmp(object->name, "opsdebug_", 9) == 0)
+        run_own(object->name, kernelParams);
     if (result == CUDA_SUCCESS && !capturing && strcmp(object->name, "overrun") == 0 && kernelParams) {
         /* Its arguments: an address and how many bytes it sets there. */
         uint64_t at = *(uint64_t *)kernelParams[0];
@@ -516,7 +648,7 @@ EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, voi
         chained = chained || config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
     if (chained && was_chained)
         between += enqueued;
-    CUresult result = launch(f, config->gridDimX, config->gridDimY, config->gridDimZ);
+    CUresult result = launch(f, config->gridDimX, config->gridDimY, config->gridDimZ, config->hStream);
     was_chained = chained;
     return result;
 }
@@ -542,7 +674,6 @@ struct row {
     int since;
     bool per_thread;
 };
-enum { HOOK_LEGACY, HOOK_PER_THREAD };
 static const struct row rows[] = {
 #define HOOK(symbol, name, since, kind) {#symbol, name, since, (kind) == HOOK_PER_THREAD},
 #define RUNTIME_HOOK(symbol)

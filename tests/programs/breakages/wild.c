@@ -1,0 +1,291 @@
+/* wild.c WHAT - situations that a real device seldom gets into, on the stub driver (tests/stub),
+ * which can be brought there. Prints what is not as a program may expect; nothing is the answer of
+ * a sound tool. */
+#include <cuda.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MUST(condition)                                                                            \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            printf("line %d: %s\n", __LINE__, #condition);                                         \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+static const char ptx[] =
+    ".version 7.0\n.target sm_50\n.address_size 64\n"
+    ".visible .entry kernel(.param .u64 a)\n{\n\tret;\n}\n"
+    ".visible .entry other(.param .u64 a)\n{\n\tret;\n}\n"
+    ".visible .entry overrun(.param .u64 a, .param .u32 bytes)\n{\n\tret;\n}\n";
+
+static CUcontext context;
+static CUmodule module;
+static CUfunction kernel;
+
+static int (*stub_count)(const char *);
+
+static void begin(void)
+{
+    stub_count = (int (*)(const char *))dlsym(RTLD_DEFAULT, "stub_count");
+    MUST(stub_count && !cuInit(0) && !cuDevicePrimaryCtxRetain(&context, 0) &&
+         !cuCtxSetCurrent(context));
+    MUST(!cuModuleLoadData(&module, ptx) && !cuModuleGetFunction(&kernel, module, "kernel"));
+}
+
+static int launch(CUfunction f, CUdeviceptr a, CUstream stream)
+{
+    void *arguments[] = {&a};
+    return cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, stream, arguments, NULL);
+}
+
+/* ---- registered memory ---- */
+
+static void registered(int protection, unsigned flags)
+{
+    void *page = mmap(NULL, 4096, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    MUST(page != MAP_FAILED &&
+         !cuMemHostRegister(page, 4096, flags | CU_MEMHOSTREGISTER_DEVICEMAP));
+    for (int i = 0; i < 3; i++)
+        MUST(!launch(kernel, (CUdeviceptr)page, NULL) && !cuCtxSynchronize());
+    MUST(!cuMemHostUnregister(page));
+}
+
+/* Nobody may read what stands for the registers of other hardware. */
+static void registers(void)
+{
+    registered(PROT_NONE, CU_MEMHOSTREGISTER_IOMEMORY);
+}
+
+static void read_only(void)
+{
+    registered(PROT_READ, CU_MEMHOSTREGISTER_READ_ONLY);
+}
+
+static void plain(void)
+{
+    registered(PROT_READ | PROT_WRITE, 0);
+}
+
+/* ---- managed memory, which host and device cannot use at once ---- */
+
+/* The program knows that the device is idle, and would touch it now. */
+#define IDLE() MUST(stub_count("running") == 0)
+
+static void managed(void)
+{
+    CUdeviceptr m, d;
+    CUstream stream;
+    CUevent event;
+    char bytes[64] = {0};
+    MUST(!cuMemAlloc(&d, 4096) && !cuMemAllocManaged(&m, 4096, CU_MEM_ATTACH_GLOBAL));
+    MUST(!cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) &&
+         !cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    for (int i = 0; i < 3; i++) {
+        MUST(!launch(kernel, m, stream) && !launch(kernel, m, NULL));
+        MUST(!cuEventRecord(event, stream) && !cuEventSynchronize(event));
+        IDLE();
+        MUST(!launch(kernel, d, stream) && !cuCtxSynchronize());
+        IDLE();
+        MUST(!cuMemcpyHtoD(d, bytes, sizeof bytes));
+        IDLE();
+        MUST(!launch(kernel, d, NULL) && !cuMemcpyHtoD(d, bytes, sizeof bytes));
+        IDLE();
+    }
+    MUST(!launch(kernel, m, stream) && !cuEventSynchronize(event));
+    MUST(!cuStreamDestroy(stream));
+    IDLE();
+    MUST(!cuMemFree(m));
+    IDLE();
+    MUST(!cuMemFree(d));
+    IDLE();
+}
+
+/* Reserved for the host, which works with it while kernels run: they were given the address, and do
+ * not use it. */
+static void reserved(void)
+{
+    CUdeviceptr hosts, later;
+    CUstream stream, other;
+    MUST(!cuMemAllocManaged(&hosts, 4096, CU_MEM_ATTACH_HOST) &&
+         !cuMemAllocManaged(&later, 4096, CU_MEM_ATTACH_GLOBAL));
+    MUST(!cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) &&
+         !cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    MUST(!cuStreamAttachMemAsync(stream, later, 0, CU_MEM_ATTACH_SINGLE) &&
+         !cuStreamSynchronize(stream));
+    MUST(!mprotect((void *)hosts, 4096, PROT_NONE) && !mprotect((void *)later, 4096, PROT_NONE));
+    for (int i = 0; i < 3; i++)
+        MUST(!launch(kernel, hosts, stream) && !launch(kernel, later, other) &&
+             !cuCtxSynchronize());
+    MUST(!mprotect((void *)hosts, 4096, PROT_READ | PROT_WRITE) &&
+         !mprotect((void *)later, 4096, PROT_READ | PROT_WRITE));
+    MUST(!launch(kernel, later, stream) && !cuCtxSynchronize());
+    MUST(!cuMemFree(hosts) && !cuMemFree(later));
+}
+
+/* What is wrong is found all the same. This driver knows the kernel by its name. */
+static void overrun(void)
+{
+    CUdeviceptr m, d, end;
+    CUfunction f;
+    unsigned bytes = 4;
+    void *arguments[] = {&end, &bytes};
+    MUST(!cuMemAllocManaged(&m, 4096, CU_MEM_ATTACH_GLOBAL) && !cuMemAlloc(&d, 1000));
+    MUST(!cuModuleGetFunction(&f, module, "overrun"));
+    end = d + 1000;
+    MUST(!cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, arguments, NULL) && !cuCtxSynchronize());
+    MUST(!cuMemFree(d) && !cuMemFree(m));
+}
+
+/* ---- handles that come again ---- */
+
+static CUfunction found;
+static CUdeviceptr kept;
+
+static void load(void)
+{
+    CUmodule again;
+    MUST(!cuCtxSetCurrent(context) && !cuModuleLoadData(&again, ptx) && again == module);
+    MUST(!cuModuleGetFunction(&found, again, "other"));
+}
+
+static void (**meanwhile(void))(void)
+{
+    void (**there)(void) = (void (**)(void))dlsym(RTLD_DEFAULT, "stub_meanwhile");
+    MUST(there);
+    return there;
+}
+
+static void modules(void)
+{
+    CUdeviceptr d;
+    MUST(!cuMemAlloc(&d, 4096));
+    *meanwhile() = load;
+    MUST(!cuModuleUnload(module) && found);
+    MUST(!launch(found, d, NULL) && !cuCtxSynchronize());
+}
+
+/* The driver refuses: all is as before. */
+static void kept_modules(void)
+{
+    CUdeviceptr d;
+    MUST(!cuMemAlloc(&d, 4096));
+    MUST(cuModuleUnload(module) == CUDA_ERROR_NOT_PERMITTED);
+    MUST(!launch(kernel, d, NULL) && !cuCtxSynchronize());
+}
+
+static void create(void)
+{
+    CUcontext fresh;
+#if CUDA_VERSION >= 13000
+    CUresult (*make)(CUcontext *, unsigned, CUdevice) =
+        (CUresult(*)(CUcontext *, unsigned, CUdevice))dlsym(RTLD_DEFAULT, "cuCtxCreate_v2");
+    MUST(make && !make(&fresh, 0, 0));
+#else
+    MUST(!cuCtxCreate(&fresh, 0, 0));
+#endif
+    MUST(fresh == context && !cuMemAlloc(&kept, 1000));
+}
+
+/* Memory of the new context is given back as any other is, though what the program has is not the
+ * driver's pointer. */
+static void contexts(void)
+{
+    *meanwhile() = create;
+    MUST(!cuCtxDestroy(context) && kept);
+    *meanwhile() = NULL;
+    MUST(!cuCtxSetCurrent(context) && !cuMemFree(kept));
+}
+
+/* ---- captures that end in other ways than they should ---- */
+
+/* With a quarantine the second free is refused; without one this driver would be ruined by it. */
+static void twice(void)
+{
+    CUdeviceptr d;
+    MUST(!cuMemAlloc(&d, 4096) && !cuMemFree(d));
+    MUST(cuMemFree(d) == CUDA_ERROR_INVALID_VALUE);
+}
+
+static void captures(void)
+{
+    CUstream stream, other;
+    CUgraph graph;
+    MUST(!cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) &&
+         !cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    twice();
+    /* An end without a beginning, and an end at the wrong stream, or that is refused: then it goes
+     * on. */
+    MUST(cuStreamEndCapture(stream, &graph) == CUDA_ERROR_ILLEGAL_STATE);
+    MUST(!cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    MUST(cuStreamEndCapture(other, &graph) == CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
+    MUST(cuStreamEndCapture(stream, NULL) == CUDA_ERROR_INVALID_VALUE);
+    for (int i = 0; i < 70; i++)
+        MUST(!launch(kernel, 0, stream));
+    MUST(!cuStreamEndCapture(stream, &graph)); /* nothing of anybody's got in */
+    twice();
+    MUST(!cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    MUST(cuStreamSynchronize(stream) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    MUST(cuStreamEndCapture(stream, &graph) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    twice();
+    MUST(!cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL) && !cuStreamDestroy(stream));
+    twice();
+    MUST(!cuStreamBeginCapture(other, CU_STREAM_CAPTURE_MODE_GLOBAL) && !cuCtxDestroy(context));
+    MUST(!cuCtxSetCurrent(context));
+    cuStreamEndCapture(other, &graph);
+    twice();
+}
+
+/* ---- a child of a process that is just about to make its first call ---- */
+
+static void *first_call(void *unused)
+{
+    (void)unused;
+    return (void *)(intptr_t)cuInit(0);
+}
+
+static void first_fork(void)
+{
+    pthread_t thread;
+    int status = -1;
+    MUST(!pthread_create(&thread, NULL, first_call, NULL));
+    usleep(200000); /* it is in there for longer, see tests/stub/slow_disk.c */
+    pid_t child = fork();
+    if (!child) {
+        alarm(20);
+        begin();
+        _exit(launch(kernel, 0, NULL) || cuCtxSynchronize() ? 3 : 4);
+    }
+    MUST(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 4);
+    MUST(!pthread_join(thread, NULL));
+    begin();
+    MUST(!launch(kernel, 0, NULL) && !cuCtxSynchronize());
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*act)(void);
+    } all[] = {
+        {"registers", registers},       {"read-only", read_only}, {"plain", plain},
+        {"managed", managed},           {"reserved", reserved},   {"modules", modules},
+        {"contexts", contexts},         {"captures", captures},   {"fork", first_fork},
+        {"kept-modules", kept_modules}, {"overrun", overrun},
+    };
+    for (size_t i = 0; argc > 1 && i < sizeof all / sizeof *all; i++)
+        if (strcmp(argv[1], all[i].name) == 0) {
+            if (all[i].act != first_fork)
+                begin();
+            all[i].act();
+            return 0;
+        }
+    return 2;
+}

@@ -127,11 +127,14 @@ static void print_interrupted(const struct session *s)
         first = first ? first : s->model->launches[i].number;
         left++;
     }
-    fprintf(stderr, "ops-debug: interrupted; what was found till then is kept. %zu launches are left", left);
     if (left)
-        fprintf(stderr, ", from launch %zu on: ops-debug verify --launch-skip %zu %s", first, first - 1,
-                s->capture->shell_path);
-    fputc('\n', stderr);
+        fprintf(stderr,
+                "ops-debug: interrupted; what was found till then is kept. %zu launches are left, from launch %zu on: "
+                "ops-debug verify --launch-skip %zu %s\n",
+                left, first, first - 1, s->capture->shell_path);
+    else
+        fputs("ops-debug: interrupted; what was found till then is kept, and what is known of the other launches\n",
+              stderr);
 }
 
 static int report(struct session *s, const struct options *options)

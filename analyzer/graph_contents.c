@@ -22,7 +22,7 @@ struct graph_buffer *graph_contents_of(struct graph_contents *c, const struct mo
     struct graph_buffer *more = realloc(c->buffers, (c->count + 1) * sizeof *more);
     if (more)
         c->buffers = more;
-    if (more && a->bytes <= CONTENTS_LIMIT - c->total) {
+    if (more && a->bytes <= c->limit - c->total) {
         b.host = calloc(1, (size_t)a->bytes + 1);
         b.known = calloc(1, bitmap_bytes(&b) + 1);
         b.written = calloc(1, bitmap_bytes(&b) + 1);
@@ -57,9 +57,9 @@ static void set_bits(uint8_t *bits, uint64_t from, uint64_t count, bool value)
 }
 
 enum status graph_contents_start(struct graph_contents *c, const struct model *m, const struct model_launch *l,
-                                 struct blob_cache *blobs, struct diag *diag)
+                                 struct blob_cache *blobs, uint64_t limit, struct diag *diag)
 {
-    *c = (struct graph_contents){0};
+    *c = (struct graph_contents){.limit = limit ? limit : CONTENTS_LIMIT};
     const struct cap_snapshot *s;
     for (size_t i = 0; (s = model_launch_snapshot(m, l, i)); i++) {
         const struct model_allocation *a = model_allocation_by_id(m, s->allocation);
@@ -67,8 +67,8 @@ enum status graph_contents_start(struct graph_contents *c, const struct model *m
             continue;
         struct graph_buffer *b = graph_contents_of(c, a);
         if (!b)
-            return diag_set(diag, STATUS_LIMIT, "memory", -1, "the graph's memory is larger than %" PRIu64 " GiB",
-                            CONTENTS_LIMIT >> 30);
+            return diag_set(diag, STATUS_LIMIT, "memory", -1, "the graph's memory is larger than %" PRIu64 " MiB",
+                            c->limit >> 20);
         const uint8_t *data = blob_cache_get(blobs, (struct hash128){s->hash_low, s->hash_high}, s->bytes, diag);
         if (!data)
             return STATUS_BAD_INPUT;

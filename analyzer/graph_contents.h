@@ -19,12 +19,15 @@ struct graph_contents {
     size_t count;
     struct map index; /* allocation id -> index */
     uint64_t total;   /* bytes of all of them */
+    uint64_t limit;   /* for `total` */
     bool no_memory;
 };
 
-/* STATUS_BAD_INPUT when a blob is missing or damaged; release *out in any case. */
+/* `limit`: bytes of all buffers together; 0: 16 GiB. STATUS_BAD_INPUT when a blob is missing or damaged; release *out in
+ * any case. */
 enum status graph_contents_start(struct graph_contents *out, const struct model *model,
-                                 const struct model_launch *launch, struct blob_cache *blobs, struct diag *diag);
+                                 const struct model_launch *launch, struct blob_cache *blobs, uint64_t limit,
+                                 struct diag *diag);
 void graph_contents_end(struct graph_contents *contents);
 /* Made empty, with nothing known, when it is not there. NULL: no memory. */
 struct graph_buffer *graph_contents_of(struct graph_contents *contents, const struct model_allocation *a);

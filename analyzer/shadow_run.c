@@ -22,7 +22,8 @@ const char *shadow_run_make(struct verify *v, const struct model_launch *l, cons
     uint64_t total = 0;
     *out = (struct shadow_run){0};
     bool everything = like->layout == REFERENCE_AS_LAUNCHED;
-    if (verify_memory_make(&out->memory, l, &v->live, &v->valid, &v->blobs, everything, &diag))
+    if (verify_memory_make(&out->memory, l, &v->live, &v->valid, &v->blobs, everything, v->options->memory_limit,
+                           &diag))
         return "no-memory";
     for (size_t i = 0; i < out->memory.count; i++) {
         struct reference_region *r = &out->memory.regions[i];

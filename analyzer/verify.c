@@ -213,11 +213,12 @@ enum status verify_start(struct verify *v, const struct model *m, const struct v
     *v = (struct verify){.model = m, .options = options};
     v->reach = calloc(m->kernel_count + 1, sizeof *v->reach);
     v->kernels = calloc(m->kernel_count + 1, sizeof *v->kernels);
+    v->exhausted = calloc(m->kernel_count + 1, sizeof *v->exhausted);
     model_live_start(&v->live, m);
     blob_cache_start(&v->blobs, m->capture, BLOB_BUDGET);
     v->sm = m->device ? m->device->major * 10 + m->device->minor : 0;
     v->sm_count = m->device ? m->device->sm_count : 1;
-    if (valid_bytes_start(&v->valid, m) && overlap_start(&v->overlap, m) && v->reach && v->kernels)
+    if (valid_bytes_start(&v->valid, m) && overlap_start(&v->overlap, m) && v->reach && v->kernels && v->exhausted)
         return STATUS_OK;
     return diag_set(diag, STATUS_NO_MEMORY, m->capture->path, -1, "no memory");
 }
@@ -232,6 +233,7 @@ void verify_end(struct verify *v)
     verify_stains_end(v);
     free(v->reach);
     free(v->kernels);
+    free(v->exhausted);
     map_free(&v->module_index);
     model_live_end(&v->live);
     valid_bytes_end(&v->valid);

@@ -17,6 +17,7 @@
 struct verify_options {
     uint32_t workers;
     uint64_t instruction_limit;
+    uint64_t memory_limit; /* of one launch; 0: as much as seems right */
     /* Called before each launch with what was judged so far, which is in order; may be NULL. */
     void (*progress)(void *context, const struct model_launch *next, const struct judgements *so_far);
     void *progress_context;
@@ -51,6 +52,8 @@ struct verify_stain {
 /* Where a kernel's stores go, as far as is known. */
 enum verify_reach { VERIFY_REACH_UNKNOWN, VERIFY_REACH_ARGUMENTS, VERIFY_REACH_ANYWHERE };
 
+enum verify_kernel_trait { VERIFY_KERNEL_KNOWN = 1, VERIFY_KERNEL_WAITS = 2, VERIFY_KERNEL_ATOMICS = 4 };
+
 struct verify {
     const struct model *model;
     const struct verify_options *options;
@@ -62,7 +65,8 @@ struct verify {
     size_t module_count;
     struct map module_index; /* module id -> index */
     uint8_t *reach;          /* enum verify_reach by kernel index: where it writes */
-    uint8_t *kernels;        /* likewise: what verify_take_kernel() found */
+    uint8_t *kernels;        /* likewise: enum verify_kernel_trait */
+    uint64_t *exhausted;     /* likewise: threads of the smallest launch that did not end within the budget, 0: none */
     uint32_t sm, sm_count;
     struct verify_stain *stains; /* owned */
     size_t stain_count;
@@ -91,6 +95,17 @@ bool verify_profile(struct verify *v, const struct model_launch *launch, const e
 /* Counts what the launch does and fills the counts of *j; they stay unknown when that cannot be. */
 void verify_counts(struct verify *v, const struct model_launch *launch, const struct reference_launch *like,
                    struct judgement *j);
+/* enum verify_kernel_trait: what its kernel may do, as far as its PTX is known. */
+unsigned verify_kernel_traits(struct verify *v, const struct model_launch *launch);
+/* How many instructions it gets at most: all, or, when its kernel has used up all before, a part. */
+uint64_t verify_limit(const struct verify *v, const struct model_launch *launch);
+/* How many before it is asked whether it waits; as many as at most: it is not asked. */
+uint64_t verify_first_limit(struct verify *v, const struct model_launch *launch);
+/* After that many, as `run` says: does it seem to wait for memory that nobody writes here? Then *j says so. */
+bool verify_waits(struct verify *v, const struct model_launch *launch, const struct reference_launch *run,
+                  struct judgement *j);
+/* Its limit was not enough: says so in *j, and remembers. Returns false, as verify_not(). */
+bool verify_exhausted(struct verify *v, const struct model_launch *launch, struct judgement *j);
 /* Sets verdict NOT with a copy of the detail. Returns false, so that a step can end with it. */
 bool verify_not(struct judgement *j, const char *reason, const char *detail);
 /* The same for a launch that failed. */

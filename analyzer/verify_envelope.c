@@ -160,7 +160,7 @@ static bool run_by_chance(struct verify *v, const struct model_launch *l, const 
     struct reference_result result = {0};
     struct diag diag;
     bool everything = like->layout == REFERENCE_AS_LAUNCHED;
-    if (verify_memory_make(&memory, l, &v->live, &v->valid, &v->blobs, everything, &diag))
+    if (verify_memory_make(&memory, l, &v->live, &v->valid, &v->blobs, everything, v->options->memory_limit, &diag))
         return false;
     verify_fill_launch(v, l, like->module, &memory, &run);
     run.layout = like->layout;

@@ -355,7 +355,7 @@ void verify_judge_graph(struct verify *v, const struct model_launch *l, struct j
     struct diag diag = {.text = ""};
     bool ok = can_run(v, l, &r.nodes, j);
     if (ok) {
-        enum status status = graph_contents_start(&r.contents, v->model, l, &v->blobs, &diag);
+        enum status status = graph_contents_start(&r.contents, v->model, l, &v->blobs, v->options->memory_limit, &diag);
         ok = !status || verify_not(j, status == STATUS_BAD_INPUT ? "no-inputs" : "no-memory", diag.text);
     }
     r.branches = ok && graph_has_branches(&r.nodes);

@@ -60,7 +60,8 @@ static bool run_again(const struct graph_run *like, uint64_t seed, struct graph_
     out->contents = (struct graph_contents){0};
     out->touches = (struct graph_touches){0};
     out->branches = false;
-    bool ok = !graph_contents_start(&out->contents, like->verify->model, like->launch, &like->verify->blobs, &diag);
+    bool ok = !graph_contents_start(&out->contents, like->verify->model, like->launch, &like->verify->blobs,
+                                    like->verify->options->memory_limit, &diag);
     for (uint32_t i = 0; ok && i < out->nodes.count; i++) {
         const struct cap_graph_node *n = out->nodes.items[i];
         if (n->flags & CAP_NODE_DISABLED)

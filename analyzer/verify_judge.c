@@ -107,14 +107,15 @@ bool verify_make_memory(struct verify *v, const struct model_launch *l, bool eve
 {
     struct diag diag = {.text = ""};
     verify_memory_free(memory);
-    enum status status = verify_memory_make(memory, l, &v->live, &v->valid, &v->blobs, everything, &diag);
+    enum status status =
+        verify_memory_make(memory, l, &v->live, &v->valid, &v->blobs, everything, v->options->memory_limit, &diag);
     if (status == STATUS_BAD_INPUT)
         return verify_not(j, "no-inputs", diag.text);
     return !status || verify_not(j, status == STATUS_LIMIT ? "budget" : "no-memory", diag.text);
 }
 
 static bool run_in(struct verify *v, const struct model_launch *l, const struct reference_module *module,
-                   enum reference_layout layout, bool profile, struct reference_launch *run,
+                   enum reference_layout layout, bool profile, uint64_t limit, struct reference_launch *run,
                    struct verify_memory *memory, struct reference_result *result, struct judgement *j)
 {
     if (!verify_make_memory(v, l, layout == REFERENCE_AS_LAUNCHED, memory, j))
@@ -122,24 +123,51 @@ static bool run_in(struct verify *v, const struct model_launch *l, const struct 
     verify_fill_launch(v, l, module, memory, run);
     run->layout = layout;
     run->profile = profile;
+    run->instruction_limit = limit;
     reference_run(run, result);
     return true;
 }
 
 /* Isolated first. A kernel that follows pointers out of memory runs with everything where it was. */
+static bool run_somewhere(struct verify *v, const struct model_launch *l, const struct reference_module *module,
+                          const enum reference_layout *layout, bool profile, uint64_t limit,
+                          struct reference_launch *run, struct verify_memory *memory, struct reference_result *result,
+                          struct judgement *j)
+{
+    if (!run_in(v, l, module, layout ? *layout : REFERENCE_ISOLATED, profile, limit, run, memory, result, j))
+        return false;
+    if (!result->foreign || layout)
+        return true;
+    reference_result_free(result);
+    return run_in(v, l, module, REFERENCE_AS_LAUNCHED, profile, limit, run, memory, result, j);
+}
+
+static bool out_of_budget(const struct reference_result *result)
+{
+    return result->status == STATUS_LIMIT && result->instructions;
+}
+
 static bool execute(struct verify *v, const struct model_launch *l, const enum reference_layout *layout, bool profile,
                     struct reference_launch *run, struct verify_memory *memory, struct reference_result *result,
                     struct judgement *j)
 {
     const struct reference_module *module = NULL;
     *result = (struct reference_result){0};
-    if (!can_run(v, l, &module, j) ||
-        !run_in(v, l, module, layout ? *layout : REFERENCE_ISOLATED, profile, run, memory, result, j))
+    if (!can_run(v, l, &module, j))
         return false;
-    if (result->foreign && !layout) {
+    /* Where the memory has to lie is known from an earlier run, which came to its end. */
+    uint64_t limit = layout ? v->options->instruction_limit : verify_limit(v, l);
+    uint64_t first = layout ? limit : verify_first_limit(v, l);
+    if (!run_somewhere(v, l, module, layout, profile, first, run, memory, result, j))
+        return false;
+    if (out_of_budget(result) && first < limit) {
         reference_result_free(result);
-        if (!run_in(v, l, module, REFERENCE_AS_LAUNCHED, profile, run, memory, result, j))
+        if (verify_waits(v, l, run, j) || !run_somewhere(v, l, module, layout, profile, limit, run, memory, result, j))
             return false;
+    }
+    if (out_of_budget(result) && !layout) {
+        reference_result_free(result);
+        return verify_exhausted(v, l, j);
     }
     j->instructions = result->instructions;
     return true;

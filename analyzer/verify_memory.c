@@ -6,7 +6,8 @@
 
 #include "common/diag.h"
 
-/* An allocation is executed from a copy: above this all of a launch's memory together is refused. */
+/* An allocation is executed from a copy: above this all of a launch's memory together is refused, unless another limit
+ * is given. */
 #define MEMORY_LIMIT (UINT64_C(64) << 30)
 
 /* Memory between regions: valid, of no known bounds. Its id is nobody's. */
@@ -197,7 +198,8 @@ static enum status make_region(struct maker *m, size_t index, struct valid_bytes
     return fill(m, index, blobs, diag);
 }
 
-static enum status make_regions(struct maker *m, struct valid_bytes *valid, struct blob_cache *blobs, struct diag *diag)
+static enum status make_regions(struct maker *m, struct valid_bytes *valid, struct blob_cache *blobs, uint64_t limit,
+                                struct diag *diag)
 {
     struct verify_memory *v = m->memory;
     uint64_t total = 0;
@@ -208,9 +210,9 @@ static enum status make_regions(struct maker *m, struct valid_bytes *valid, stru
         return diag_set(diag, STATUS_NO_MEMORY, "memory", -1, "no memory");
     for (size_t i = 0; i < v->count; i++) {
         total += v->info[i].allocation->bytes;
-        if (total > MEMORY_LIMIT)
-            return diag_set(diag, STATUS_LIMIT, "memory", -1, "the launch's memory is larger than %" PRIu64 " GiB",
-                            MEMORY_LIMIT >> 30);
+        if (total > limit)
+            return diag_set(diag, STATUS_LIMIT, "memory", -1, "the launch's memory is larger than %" PRIu64 " MiB",
+                            limit >> 20);
         enum status status = make_region(m, i, valid, blobs, diag);
         if (status)
             return status;
@@ -250,7 +252,7 @@ static enum status make_pointers(struct maker *m, struct diag *diag)
 
 enum status verify_memory_make(struct verify_memory *memory, const struct model_launch *l,
                                const struct model_live *live, struct valid_bytes *valid, struct blob_cache *blobs,
-                               bool everything, struct diag *diag)
+                               bool everything, uint64_t limit, struct diag *diag)
 {
     *memory = (struct verify_memory){0};
     struct maker m = {.memory = memory, .launch = l, .live = live};
@@ -258,7 +260,7 @@ enum status verify_memory_make(struct verify_memory *memory, const struct model_
         collect_all(&m, everything) ? STATUS_OK : diag_set(diag, STATUS_NO_MEMORY, "memory", -1, "no memory");
     map_free(&m.index);
     if (!status)
-        status = make_regions(&m, valid, blobs, diag);
+        status = make_regions(&m, valid, blobs, limit ? limit : MEMORY_LIMIT, diag);
     if (!status)
         status = make_pointers(&m, diag);
     if (status)

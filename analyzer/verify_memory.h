@@ -25,11 +25,11 @@ struct verify_memory {
 };
 
 /* With `everything`, all allocations alive at the launch; else those that its arguments and its module's variables
- * reach. `live` stands at the launch. STATUS_NO_MEMORY, or STATUS_BAD_INPUT with *diag when a blob is missing or
- * damaged. */
+ * reach. `live` stands at the launch. STATUS_LIMIT: more than `limit` bytes (0: 64 GiB); STATUS_NO_MEMORY, or
+ * STATUS_BAD_INPUT with *diag when a blob is missing or damaged. */
 enum status verify_memory_make(struct verify_memory *memory, const struct model_launch *launch,
                                const struct model_live *live, struct valid_bytes *valid, struct blob_cache *blobs,
-                               bool everything, struct diag *diag);
+                               bool everything, uint64_t limit, struct diag *diag);
 void verify_memory_free(struct verify_memory *memory);
 /* Did the run read a byte whose contents are not known? */
 bool verify_memory_read_unknown(const struct verify_memory *memory);

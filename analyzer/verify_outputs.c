@@ -39,7 +39,7 @@ static bool remake(struct verify *v, const struct model_launch *l, struct refere
     struct diag diag;
     enum reference_layout layout = run->layout;
     verify_memory_free(memory);
-    if (verify_memory_make(memory, l, &v->live, &v->valid, &v->blobs, everything, &diag))
+    if (verify_memory_make(memory, l, &v->live, &v->valid, &v->blobs, everything, v->options->memory_limit, &diag))
         return false;
     verify_fill_launch(v, l, run->module, memory, run);
     run->layout = layout;

@@ -101,21 +101,28 @@ void verify_take_touches(const struct verify_memory *memory, struct judgement *j
     }
 }
 
-void verify_take_kernel(struct verify *v, const struct model_launch *l, struct judgement *j)
+unsigned verify_kernel_traits(struct verify *v, const struct model_launch *l)
 {
-    enum { KNOWN = 1, WAITS = 2, ATOMICS = 4 };
     uint8_t *seen = &v->kernels[l->kernel - v->model->kernels];
+    if (*seen)
+        return *seen;
     const struct verify_module *m = verify_module_of(v, l);
     const struct ptx_module *ptx = m->module ? reference_module_ptx(m->module) : NULL;
     const struct ptx_kernel *kernel = ptx ? ptx_module_find_kernel(ptx, l->kernel->mangled) : NULL;
-    if (kernel && !*seen) {
-        *seen = KNOWN;
-        if (reference_may_wait(m->module, kernel))
-            *seen |= WAITS;
-        if (reference_traits(m->module, kernel) & REFERENCE_ORDER)
-            *seen |= ATOMICS;
-    }
-    j->kernel_known = *seen & KNOWN;
-    j->may_wait = *seen & WAITS;
-    j->atomics = *seen & ATOMICS;
+    if (!kernel)
+        return 0;
+    *seen = VERIFY_KERNEL_KNOWN;
+    if (reference_may_wait(m->module, kernel))
+        *seen |= VERIFY_KERNEL_WAITS;
+    if (reference_traits(m->module, kernel) & REFERENCE_ORDER)
+        *seen |= VERIFY_KERNEL_ATOMICS;
+    return *seen;
+}
+
+void verify_take_kernel(struct verify *v, const struct model_launch *l, struct judgement *j)
+{
+    unsigned traits = verify_kernel_traits(v, l);
+    j->kernel_known = traits & VERIFY_KERNEL_KNOWN;
+    j->may_wait = traits & VERIFY_KERNEL_WAITS;
+    j->atomics = traits & VERIFY_KERNEL_ATOMICS;
 }

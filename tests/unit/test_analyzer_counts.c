@@ -13,10 +13,8 @@
 #include "analyzer/line_counts.h"
 #include "analyzer/pattern.h"
 #include "analyzer/place.h"
-#include "analyzer/session.h"
 #include "analyzer/store.h"
-#include "analyzer/verify.h"
-#include "tests/unit/capture_make.h"
+#include "tests/unit/verify_kit.h"
 
 /* take(out, in): out[i] = in[i * step / 4], after `rounds` multiplications by 1; the load is line 10, the loop line 11.
  */
@@ -45,8 +43,6 @@ struct bench {
 
 static void bench_verify(struct bench *b, const char *ptx, uint32_t step, const char *device)
 {
-    struct diag diag = {.text = ""};
-    struct verify_options options = {.workers = 1, .instruction_limit = 10000000};
     uint64_t params[2] = {OUT, IN};
     *b = (struct bench){0};
     capture_make_start(&b->make);
@@ -70,20 +66,14 @@ static void bench_verify(struct bench *b, const char *ptx, uint32_t step, const 
         capture_make_snapshot(&b->make, launch, b->out, CAP_AFTER, b->after, sizeof b->after);
         capture_make_snapshot(&b->make, launch, b->in, CAP_AFTER, b->input, sizeof b->input);
     }
-    capture_make_finish(&b->make);
-    if (session_open(capture_make_write(&b->make), &b->session, &diag))
-        fail_msg("%s", diag.text);
-    assert_int_equal(b->session.capture->rejected.count, 0);
-    assert_int_equal(verify_capture(b->session.model, NULL, &options, &b->session.judgements, &diag), STATUS_OK);
-    session_classify(&b->session);
+    verify_kit_verify(&b->make, &b->session);
     assert_int_equal(b->session.findings.count, 0);
     assert_int_equal(b->session.judgements.count, 2);
 }
 
 static void bench_end(struct bench *b)
 {
-    session_close(&b->session);
-    capture_make_end(&b->make);
+    verify_kit_end(&b->make, &b->session);
 }
 
 static void test_counts_of_a_launch(void **state)

@@ -11,10 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/coverage.h"
-#include "analyzer/session.h"
-#include "analyzer/verify.h"
-#include "tests/unit/capture_make.h"
+#include "tests/unit/verify_kit.h"
 
 /* map(out, in): thread i stores out[i]; the body has in's address in %rd2, of in[i] in %rd5, in[i] in %f1, i in %r1. */
 #define MAP(body)                                                                                                      \
@@ -83,25 +80,18 @@ static void start(struct bench *b, const char *ptx)
 
 static void verify(struct bench *b)
 {
-    struct diag diag = {.text = ""};
-    struct verify_options options = {.workers = 1, .instruction_limit = 10000000};
     uint64_t params[2] = {OUT, IN};
     uint64_t launch = capture_make_launch(&b->make, b->kernel, b->config, params, sizeof params);
     capture_make_snapshot(&b->make, launch, b->out, CAP_BEFORE, b->before, sizeof b->before);
     capture_make_snapshot(&b->make, launch, b->in, CAP_BEFORE, b->input, sizeof b->input);
     capture_make_snapshot(&b->make, launch, b->out, CAP_AFTER, &b->after, sizeof b->after);
     capture_make_snapshot(&b->make, launch, b->in, CAP_AFTER, b->input, sizeof b->input);
-    capture_make_finish(&b->make);
-    if (session_open(capture_make_write(&b->make), &b->session, &diag))
-        fail_msg("%s", diag.text);
-    assert_int_equal(verify_capture(b->session.model, NULL, &options, &b->session.judgements, &diag), STATUS_OK);
-    session_classify(&b->session);
+    verify_kit_verify(&b->make, &b->session);
 }
 
 static void end(struct bench *b)
 {
-    session_close(&b->session);
-    capture_make_end(&b->make);
+    verify_kit_end(&b->make, &b->session);
 }
 
 /* `reason` NULL: judged, and nothing found. */

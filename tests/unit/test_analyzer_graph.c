@@ -10,13 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/coverage.h"
 #include "analyzer/model_graph.h"
-#include "analyzer/session.h"
 #include "analyzer/store.h"
-#include "analyzer/verify.h"
-#include "tests/unit/capture_make.h"
 #include "tests/unit/verify_kernels.h"
+#include "tests/unit/verify_kit.h"
 
 enum { A = 0x700000, B = 0x710000, C = 0x720000, COUNT = 64, GRAPH = 5 };
 struct params {
@@ -109,39 +106,20 @@ static uint64_t launch(struct bench *b, const float *a, const float *from_b, con
     return seq;
 }
 
-static void open_capture(struct bench *b)
-{
-    struct diag diag = {.text = ""};
-    capture_make_finish(&b->make);
-    if (session_open(capture_make_write(&b->make), &b->session, &diag))
-        fail_msg("%s", diag.text);
-}
-
 static void verify(struct bench *b)
 {
-    struct diag diag = {.text = ""};
-    struct verify_options options = {.workers = 1, .instruction_limit = 10000000};
-    open_capture(b);
-    assert_int_equal(b->session.capture->rejected.count, 0);
-    assert_int_equal(verify_capture(b->session.model, NULL, &options, &b->session.judgements, &diag), STATUS_OK);
-    session_classify(&b->session);
+    verify_kit_verify(&b->make, &b->session);
 }
 
 static void end(struct bench *b)
 {
-    session_close(&b->session);
-    capture_make_end(&b->make);
+    verify_kit_end(&b->make, &b->session);
 }
 
 static void silent(struct bench *b, size_t checked)
 {
     verify(b);
-    struct coverage c = coverage_of(b->session.model, &b->session.judgements);
-    for (size_t i = 0; i < b->session.findings.count; i++)
-        fail_msg("unexpected: %s: %s", finding_class_name(b->session.findings.items[i].class),
-                 b->session.findings.items[i].summary);
-    if (c.as_written.checked != checked)
-        fail_msg("%zu checked, %s", c.as_written.checked, c.as_written.reasons ? c.as_written.not [0].reason : "?");
+    verify_kit_is_silent(&b->session, checked);
     end(b);
 }
 
@@ -159,9 +137,7 @@ static void not_judged(struct bench *b, const char *reason)
 static const struct finding *only(struct bench *b, enum finding_class class, uint32_t node_number)
 {
     verify(b);
-    assert_int_equal(b->session.findings.count, 1);
-    const struct finding *f = &b->session.findings.items[0];
-    assert_string_equal(finding_class_name(f->class), finding_class_name(class));
+    const struct finding *f = verify_kit_only(&b->session, class);
     assert_int_equal(f->launch, 1);
     assert_int_equal(f->node, node_number);
     return f;
@@ -449,7 +425,7 @@ static void test_graph_nodes_missing(void **state)
 
 static void rejects(struct bench *b, size_t rejected, size_t launches)
 {
-    open_capture(b);
+    verify_kit_open(&b->make, &b->session);
     assert_int_equal(b->session.capture->rejected.count, rejected);
     assert_int_equal(b->session.model->launch_count, launches);
     end(b);
@@ -537,7 +513,7 @@ static void test_store_nodes(void **state)
     node(&b, 1, CAP_NODE_SET, 0, AFTER(), &set, sizeof set);
     launch(&b, b.ramp, b.zeros, b.zeros, b.ramp, b.one, b.zeros);
     capture_make_launch(&b.make, b.scale, b.config, &p, 20);
-    open_capture(&b);
+    verify_kit_open(&b.make, &b.session);
 
     store_is(&b, STATUS_OK, 1, RACE(", \"node\": 1, \"other_node\": 2"));
     assert_int_equal(b.session.findings.count, 1);
@@ -595,7 +571,7 @@ static void test_graph_node_by_number(void **state)
     b.version = 3; /* its node is lost */
     whole(&b, 1, 0);
     launch(&b, b.ramp, b.zeros, b.zeros, b.ramp, b.one, b.zeros);
-    open_capture(&b);
+    verify_kit_open(&b.make, &b.session);
     const struct model_launch *l = b.session.model->launches;
     assert_int_equal(model_launch_node(&l[0], 1)->kernel, b.scale);
     assert_int_equal(model_launch_node(&l[0], 2)->kernel, b.slide);

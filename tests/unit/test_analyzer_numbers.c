@@ -13,13 +13,10 @@
 
 #include "analyzer/attribute.h"
 #include "analyzer/bound.h"
-#include "analyzer/coverage.h"
 #include "analyzer/health.h"
 #include "analyzer/npy.h"
-#include "analyzer/session.h"
 #include "analyzer/store.h"
-#include "analyzer/verify.h"
-#include "tests/unit/capture_make.h"
+#include "tests/unit/verify_kit.h"
 
 /* map(out, in): out[i] = body of in[i], %f1 to %f9; the body starts at line 10. */
 #define MAP(body)                                                                                                      \
@@ -75,45 +72,27 @@ static void bench_launch(struct bench *b)
     capture_make_snapshot(&b->make, launch, b->in, CAP_AFTER, b->input, sizeof b->input);
 }
 
-static void bench_open(struct bench *b)
-{
-    struct diag diag = {.text = ""};
-    capture_make_finish(&b->make);
-    if (session_open(capture_make_write(&b->make), &b->session, &diag))
-        fail_msg("%s", diag.text);
-    assert_int_equal(b->session.capture->rejected.count, 0);
-}
-
 static void bench_verify(struct bench *b)
 {
-    struct diag diag = {.text = ""};
-    struct verify_options options = {.workers = 1, .instruction_limit = 10000000};
-    bench_open(b);
-    assert_int_equal(verify_capture(b->session.model, NULL, &options, &b->session.judgements, &diag), STATUS_OK);
-    session_classify(&b->session);
+    verify_kit_verify(&b->make, &b->session);
 }
 
 static void bench_end(struct bench *b)
 {
-    session_close(&b->session);
-    capture_make_end(&b->make);
+    verify_kit_end(&b->make, &b->session);
 }
 
 static void silent(struct bench *b)
 {
     bench_verify(b);
-    for (size_t i = 0; i < b->session.findings.count; i++)
-        fail_msg("unexpected: %s: %s", finding_class_name(b->session.findings.items[i].class),
-                 b->session.findings.items[i].summary);
+    verify_kit_finds_nothing(&b->session);
     bench_end(b);
 }
 
 static const struct finding *only(struct bench *b, enum finding_class class, unsigned line)
 {
     bench_verify(b);
-    assert_int_equal(b->session.findings.count, 1);
-    const struct finding *f = &b->session.findings.items[0];
-    assert_string_equal(finding_class_name(f->class), finding_class_name(class));
+    const struct finding *f = verify_kit_only(&b->session, class);
     assert_string_equal(f->file, "/src/map.cu");
     assert_int_equal(f->line, line);
     assert_int_equal(f->allocation, b->out);
@@ -302,7 +281,7 @@ static void test_attribute_elements(void **state)
     root_bench(&b);
     b.after[6] += 1.0f; /* the device's own mistake */
     bench_launch(&b);
-    bench_open(&b);
+    verify_kit_open(&b.make, &b.session);
     struct attribute_request request = {.launch = model_launch_by_number(b.session.model, 1),
                                         .allocation = model_allocation_by_id(b.session.model, b.out),
                                         .has_range = true,
@@ -341,7 +320,7 @@ static void test_attribute_worst(void **state)
     struct diag diag;
     root_bench(&b);
     bench_launch(&b);
-    bench_open(&b);
+    verify_kit_open(&b.make, &b.session);
     struct attribute_request request = {.launch = model_launch_by_number(b.session.model, 1), .around = -1};
     assert_int_equal(attribute_make(b.session.model, &request, &a, &diag), STATUS_OK);
     assert_int_equal(a.allocation->id, b.out);
@@ -358,7 +337,7 @@ static void test_attribute_without_ptx(void **state)
     bench_start(&b, NULL);
     memcpy(b.after, b.input, sizeof b.after);
     bench_launch(&b);
-    bench_open(&b);
+    verify_kit_open(&b.make, &b.session);
     struct attribute_request request = {.launch = model_launch_by_number(b.session.model, 1),
                                         .allocation = model_allocation_by_id(b.session.model, b.out),
                                         .around = 0};
@@ -393,7 +372,7 @@ static void test_health_born_and_spread(void **state)
     capture_make_snapshot(&b.make, launch, b.out, CAP_BEFORE, b.after, sizeof b.after);
     capture_make_snapshot(&b.make, launch, b.in, CAP_AFTER, sums, sizeof sums);
     capture_make_snapshot(&b.make, launch, b.out, CAP_AFTER, b.after, sizeof b.after);
-    bench_open(&b);
+    verify_kit_open(&b.make, &b.session);
     assert_int_equal(health_make(b.session.model, INFINITY, false, &h, &diag), STATUS_OK);
     assert_int_equal(h.count, 2);
     assert_true(h.full);
@@ -423,7 +402,7 @@ static void test_health_from_the_host(void **state)
         b.after[i] = b.input[i] + 1.0f;
     b.input[7] = b.after[7] = INFINITY;
     bench_launch(&b);
-    bench_open(&b);
+    verify_kit_open(&b.make, &b.session);
     assert_int_equal(health_make(b.session.model, INFINITY, true, &h, &diag), STATUS_OK);
     assert_int_equal(h.count, 1);
     assert_false(h.launches[0].born);
@@ -443,7 +422,7 @@ static void test_health_threshold(void **state)
     for (int i = 0; i < COUNT; i++)
         b.after[i] = b.input[i] + 1.0f;
     bench_launch(&b);
-    bench_open(&b);
+    verify_kit_open(&b.make, &b.session);
     assert_int_equal(health_make(b.session.model, INFINITY, false, &h, &diag), STATUS_OK);
     assert_int_equal(h.count, 0);
     assert_int_equal(h.outputs, 1);
@@ -464,7 +443,7 @@ static void test_health_integers(void **state)
     bench_start(&b, MAP("mov.u32 %r2, -1;\nst.global.u32 [%rd4], %r2;\nret;\n"));
     memset(b.after, 0xff, sizeof b.after);
     bench_launch(&b);
-    bench_open(&b);
+    verify_kit_open(&b.make, &b.session);
     assert_int_equal(health_make(b.session.model, INFINITY, true, &h, &diag), STATUS_OK);
     assert_int_equal(h.count, 0);
     health_free(&h);
@@ -538,7 +517,7 @@ static void bound_bench(struct bench *b, const char *device)
                            .bus_bits = 256};
     capture_make_record(&b->make, &r, sizeof r, NULL, 0);
     bench_launch(b);
-    bench_open(b);
+    verify_kit_open(&b->make, &b->session);
 }
 
 static void test_bounds(void **state)

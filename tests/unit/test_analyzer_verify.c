@@ -9,12 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/coverage.h"
-#include "analyzer/session.h"
 #include "analyzer/store.h"
-#include "analyzer/verify.h"
-#include "tests/unit/capture_make.h"
 #include "tests/unit/verify_kernels.h"
+#include "tests/unit/verify_kit.h"
 
 enum { OUT = 0x700000, IN = 0x710000, FAR = 0x720000, COUNT = 100 };
 struct params {
@@ -66,31 +63,18 @@ static void bench_written(struct bench *b)
 
 static void bench_verify(struct bench *b)
 {
-    struct diag diag = {.text = ""};
-    struct verify_options options = {.workers = 1, .instruction_limit = 10000000};
-    capture_make_finish(&b->make);
-    if (session_open(capture_make_write(&b->make), &b->session, &diag))
-        fail_msg("%s", diag.text);
-    assert_int_equal(b->session.capture->rejected.count, 0);
-    assert_int_equal(verify_capture(b->session.model, NULL, &options, &b->session.judgements, &diag), STATUS_OK);
-    session_classify(&b->session);
+    verify_kit_verify(&b->make, &b->session);
 }
 
 static void bench_end(struct bench *b)
 {
-    session_close(&b->session);
-    capture_make_end(&b->make);
+    verify_kit_end(&b->make, &b->session);
 }
 
 static void silent(struct bench *b, size_t checked)
 {
     bench_verify(b);
-    struct coverage c = coverage_of(b->session.model, &b->session.judgements);
-    for (size_t i = 0; i < b->session.findings.count; i++)
-        fail_msg("unexpected: %s: %s", finding_class_name(b->session.findings.items[i].class),
-                 b->session.findings.items[i].summary);
-    if (c.as_written.checked != checked)
-        fail_msg("%zu checked, %s", c.as_written.checked, c.as_written.reasons ? c.as_written.not [0].reason : "?");
+    verify_kit_is_silent(&b->session, checked);
     bench_end(b);
 }
 
@@ -102,9 +86,7 @@ static const struct finding *only(struct bench *b, enum finding_class class)
         if (j && j->reason)
             print_message("# launch %zu: %s %s\n", i, j->reason, j->detail);
     }
-    assert_int_equal(b->session.findings.count, 1);
-    const struct finding *f = &b->session.findings.items[0];
-    assert_string_equal(finding_class_name(f->class), finding_class_name(class));
+    const struct finding *f = verify_kit_only(&b->session, class);
     assert_true(f->confidence > 0.5 && f->confidence <= 1);
     assert_non_null(f->summary);
     return f;

@@ -14,8 +14,12 @@
 #include <elfutils/libdwfl.h>
 
 #include "analyzer/name.h"
+#include "analyzer/tail_call.h"
 
-enum { FRAME_LIMIT = 256 }; /* of a stack, inlined ones included */
+enum {
+    FRAME_LIMIT = 256, /* of a stack, inlined ones included */
+    TAIL_LIMIT = 8     /* missing ones between two others */
+};
 
 /* Each with a Dwfl of its own: objects that came and went may have had the same addresses. */
 struct object {
@@ -267,7 +271,51 @@ static struct object *object_at(struct symbols *s, uint64_t address, uint64_t se
     return found;
 }
 
-static void push_frame(struct symbols *s, struct symbol_stack *stack, uint64_t return_address, uint64_t seq)
+/* The function of the frame before, as far as debug information tells. */
+struct callee {
+    Dwfl_Module *module;
+    Dwarf_Off identity;
+};
+
+static void push_tail_calls(struct symbol_stack *stack, Dwfl_Module *module, uint64_t return_address,
+                            const struct object *object, const char *name, struct callee *callee)
+{
+    Dwarf_Addr bias;
+    Dwarf_Die *unit = dwfl_module_addrdie(module, return_address - 1, &bias);
+    struct tail_call missing[TAIL_LIMIT];
+    if (!unit) {
+        *callee = (struct callee){0};
+        return;
+    }
+    size_t count = tail_calls_missing(unit, return_address - bias, callee->module == module ? callee->identity : 0,
+                                      missing, TAIL_LIMIT);
+    while (count--) {
+        const struct tail_call *t = &missing[count];
+        push(stack, t->function, t->file, t->line, name, t->start + bias - object->record->bias, false);
+    }
+    *callee = (struct callee){module, tail_call_identity_at(unit, return_address - 1 - bias)};
+}
+
+/* Nothing called it: its frame says that there is no address to return to, as those of `_start` and of a thread's first
+ * function do. */
+static bool is_outermost(Dwfl_Module *module, uint64_t address)
+{
+    Dwarf_Addr bias;
+    Dwarf_CFI *cfi = dwfl_module_eh_cfi(module, &bias);
+    Dwarf_Frame *frame = NULL;
+    Dwarf_Op memory[3], *ops = NULL;
+    size_t count = 1;
+    if (!cfi || dwarf_cfi_addrframe(cfi, address - bias, &frame) != 0)
+        return false;
+    int ra = dwarf_frame_info(frame, NULL, NULL, NULL);
+    bool undefined =
+        ra >= 0 && dwarf_frame_register(frame, ra, memory, &ops, &count) == 0 && count == 0 && ops == memory;
+    free(frame);
+    return undefined;
+}
+
+static void push_frame(struct symbols *s, struct symbol_stack *stack, uint64_t return_address, uint64_t seq,
+                       struct callee *callee)
 {
     /* The call lies before the address it returns to, which may belong to the next line or function. */
     uint64_t address = return_address ? return_address - 1 : 0;
@@ -275,9 +323,15 @@ static void push_frame(struct symbols *s, struct symbol_stack *stack, uint64_t r
     const char *name = object ? name_file(capture_string(s->capture, object->record->path)) : "?";
     uint64_t offset = object ? address - object->record->bias : address;
     Dwfl_Module *module = object ? module_at(s, object, address) : NULL;
-    if (module && push_with_lines(stack, module, address, name, offset))
-        return;
-    push(stack, module ? dwfl_module_addrname(module, address) : NULL, NULL, 0, name, offset, false);
+    if (module)
+        push_tail_calls(stack, module, return_address, object, name, callee);
+    else
+        *callee = (struct callee){0};
+    size_t before = stack->count;
+    if (!module || !push_with_lines(stack, module, address, name, offset))
+        push(stack, module ? dwfl_module_addrname(module, address) : NULL, NULL, 0, name, offset, false);
+    if (module && stack->count > before && is_outermost(module, address))
+        stack->frames[stack->count - 1].foreign = !stack->frames[stack->count - 1].own;
 }
 
 const struct symbol_stack *symbols_stack(struct symbols *s, uint32_t id)
@@ -299,8 +353,9 @@ const struct symbol_stack *symbols_stack(struct symbols *s, uint32_t id)
     }
     stack->frames = frames;
     const uint64_t *addresses = (const uint64_t *)(record + 1);
+    struct callee callee = {0};
     for (uint32_t i = 0; i < record->count && stack->count < FRAME_LIMIT; i++)
-        push_frame(s, stack, addresses[i], record->head.seq);
+        push_frame(s, stack, addresses[i], record->head.seq, &callee);
     while (stack->own < stack->count && !stack->frames[stack->own].own)
         stack->own++;
     while (stack->near < stack->count && stack->frames[stack->near].foreign)

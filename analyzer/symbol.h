@@ -1,5 +1,6 @@
 /* symbol.h - host stacks as functions, files and lines (elfutils libdw), inlined calls included.
  *
+ * Functions that ended with a jump to the next one are there, too, where the debug information tells (tail_call.h).
  * Looked up lazily and kept: each stack once. An object is used only when a file lies at its recorded path and carries
  * the recorded build id; else its frames read "libfoo.so+0x1234". Nothing is fetched from the network.
  */
@@ -15,7 +16,7 @@ struct symbol_frame {
     unsigned line;  /* 0: unknown */
     bool inlined;   /* into the frame that follows */
     bool own;       /* the program's own source: neither a library of CUDA's or ours nor a header of theirs */
-    bool foreign;   /* such a library, or what the compiler makes of a launch */
+    bool foreign;   /* such a library, what the compiler makes of a launch, or `_start` and its like */
 };
 struct symbol_stack {
     struct symbol_frame *frames; /* innermost first */

@@ -15,13 +15,20 @@
 #include "analyzer/symbol.h"
 #include "tests/unit/capture_make.h"
 
-static uint64_t here;
+static uint64_t here, inside; /* `inside`: of remember() itself */
 static unsigned here_line;
+
+__attribute__((noinline)) static void note_inside(void)
+{
+    inside = (uint64_t)(uintptr_t)__builtin_return_address(0);
+}
 
 /* The address that a call on line `here_line` returns to. */
 __attribute__((noinline)) static void remember(void)
 {
     here = (uint64_t)(uintptr_t)__builtin_return_address(0);
+    note_inside();
+    __asm__ volatile("");
 }
 
 static inline __attribute__((always_inline)) void call_inlined(void)
@@ -36,6 +43,47 @@ __attribute__((noinline)) static void outer(void)
     call_inlined();
     __asm__ volatile("");
 }
+
+/* Functions that end with a jump to the next one, which returns to whoever called them. */
+static unsigned jump_line;
+__attribute__((noinline)) static void jumps(void)
+{
+    jump_line = __LINE__ + 1;
+    remember();
+}
+
+__attribute__((noinline)) static void jumps_twice(void)
+{
+    jumps();
+}
+
+__attribute__((noinline)) static void remember_too(void)
+{
+    here = (uint64_t)(uintptr_t)__builtin_return_address(0);
+    __asm__ volatile("" : : : "memory");
+}
+
+static volatile int which;
+__attribute__((noinline)) static void jumps_somewhere(void)
+{
+    if (which)
+        remember();
+    else
+        remember_too();
+}
+
+static void (*volatile anybody)(void) = jumps;
+
+#define CALLER(name, callee)                                                                                           \
+    __attribute__((noinline)) static void name(void)                                                                   \
+    {                                                                                                                  \
+        callee();                                                                                                      \
+        __asm__ volatile("");                                                                                          \
+    }
+CALLER(calls_jumps, jumps)
+CALLER(calls_jumps_twice, jumps_twice)
+CALLER(calls_jumps_somewhere, jumps_somewhere)
+CALLER(calls_anybody, anybody)
 
 static int first_object(struct dl_phdr_info *info, size_t size, void *object)
 {
@@ -56,20 +104,26 @@ struct bench {
     uint32_t stack;
 };
 
-static void bench_start(struct bench *b, const char *path, uint32_t build_id_bytes)
+static void bench_start_with(struct bench *b, const char *path, uint32_t build_id_bytes, const uint64_t *frames,
+                             uint32_t count)
 {
     struct diag diag;
     struct cap_object object = {.head.type = CAP_OBJECT, .build_id_bytes = build_id_bytes, .build_id = "another one"};
     *b = (struct bench){0};
     capture_make_start(&b->make);
-    outer();
     dl_iterate_phdr(first_object, &object);
     object.path = capture_make_string(&b->make, path);
     capture_make_record(&b->make, &object, sizeof object, NULL, 0);
-    b->stack = capture_make_stack(&b->make, &here, 1);
+    b->stack = capture_make_stack(&b->make, frames, count);
     assert_int_equal(capture_open(capture_make_write(&b->make), &b->capture, &diag), STATUS_OK);
     b->symbols = symbols_new(b->capture);
     assert_non_null(b->symbols);
+}
+
+static void bench_start(struct bench *b, const char *path, uint32_t build_id_bytes)
+{
+    outer();
+    bench_start_with(b, path, build_id_bytes, &here, 1);
 }
 
 static void bench_end(struct bench *b)
@@ -201,10 +255,88 @@ static void test_name_shell(void **state)
     }
 }
 
+#if defined __OPTIMIZE__ && !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
+enum { JUMPS = 1 };
+#else
+enum { JUMPS = 0 }; /* they are calls */
+#endif
+
+/* The stack of a call from `function`, with remember() as its innermost frame, or without; the functions that it must
+ * have, innermost first; whether the line of the first jump is known. */
+static void check_stack(void (*function)(void), bool with_innermost, size_t count, const char *const *functions,
+                        bool line)
+{
+    struct bench b;
+    char path[512];
+    function();
+    const uint64_t frames[] = {inside, here};
+    bench_start_with(&b, own_path(path), 0, with_innermost ? frames : &here, with_innermost ? 2 : 1);
+    const struct symbol_stack *s = symbols_stack(b.symbols, b.stack);
+    assert_int_equal(s->count, count);
+    for (size_t i = 0; i < count; i++)
+        assert_string_equal(s->frames[i].function, functions[i]);
+    if (line)
+        assert_int_equal(s->frames[with_innermost].line, jump_line);
+    else if (count > 1)
+        assert_false(s->frames[0].own);
+    bench_end(&b);
+}
+
+static void test_symbols_tail_calls(void **state)
+{
+    if (!JUMPS)
+        skip();
+    check_stack(calls_jumps, true, 3, (const char *const[]){"remember", "jumps", "calls_jumps"}, true);
+    check_stack(calls_jumps_twice, true, 4,
+                (const char *const[]){"remember", "jumps", "jumps_twice", "calls_jumps_twice"}, true);
+    /* Which of its two jumps it was is not known. */
+    check_stack(calls_jumps_somewhere, false, 2, (const char *const[]){"jumps_somewhere", "calls_jumps_somewhere"},
+                false);
+    /* remember() does not jump on: it is not what was called. */
+    check_stack(calls_jumps, false, 1, (const char *const[]){"calls_jumps"}, false);
+}
+
+/* A call through a pointer does not say whom it calls. */
+static void test_symbols_tail_call_of_anybody(void **state)
+{
+    struct bench b;
+    char path[512];
+    if (!JUMPS)
+        skip();
+    calls_anybody();
+    const uint64_t frames[] = {inside, here};
+    bench_start_with(&b, own_path(path), 0, frames, 2);
+    const struct symbol_stack *s = symbols_stack(b.symbols, b.stack);
+    assert_int_equal(s->count, 2);
+    assert_string_equal(s->frames[1].function, "calls_anybody");
+    bench_end(&b);
+}
+
+extern void _start(void);
+
+static void test_symbols_outermost_frame(void **state)
+{
+    struct bench b;
+    char path[512];
+    outer();
+    const uint64_t frames[] = {here, (uint64_t)(uintptr_t)_start + 8};
+    bench_start_with(&b, own_path(path), 0, frames, 2);
+    const struct symbol_stack *s = symbols_stack(b.symbols, b.stack);
+    assert_int_equal(s->count, 3);
+    assert_string_equal(s->frames[1].function, "outer");
+    assert_false(s->frames[1].foreign);
+    assert_string_equal(s->frames[2].function, "_start");
+    assert_true(s->frames[2].foreign);
+    bench_end(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_symbols_inlined_call),
+        cmocka_unit_test(test_symbols_tail_calls),
+        cmocka_unit_test(test_symbols_tail_call_of_anybody),
+        cmocka_unit_test(test_symbols_outermost_frame),
         cmocka_unit_test(test_symbols_other_build),
         cmocka_unit_test(test_symbols_library_below),
         cmocka_unit_test(test_symbols_file_gone),

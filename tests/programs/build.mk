@@ -45,6 +45,7 @@ $(B)/programs/graphs_parts_$(1): $(PROGRAM_DIR)/graphs/parts.cu
 	$$(call say,NVCC,$$@) $$(NVCC) $$(PROGRAM_NVCCFLAGS) $(if $(filter-out ok,$(1)),-DFAULT_$(call upper,$(1))) -o $$@ $$<
 endef
 $(foreach v,ok captured_write explicit_write updated_write branch_write nan branch_race,$(eval $(call graph_program,$(v))))
+$(addprefix $(B)/programs/graphs_,many loop $(addprefix parts_,ok captured_write explicit_write updated_write branch_write nan branch_race)): $(PROGRAM_DIR)/must.h
 # Conditions are set by a function of the device's own runtime.
 PROGRAMS += $(B)/programs/graphs_loop
 $(B)/programs/graphs_loop: $(PROGRAM_DIR)/graphs/loop.cu

@@ -15,20 +15,14 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
+#include "../must.h"
+
 #define FEATURES 37
 #define HIDDEN   53
 #define CLASSES  11
 #define BATCH    29
 #define THREADS  128
 
-#define CHECK_CUDA(call)                                                                                               \
-    do {                                                                                                               \
-        cudaError_t error_ = (call);                                                                                   \
-        if (error_ != cudaSuccess) {                                                                                   \
-            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(error_));                 \
-            exit(1);                                                                                                   \
-        }                                                                                                              \
-    } while (0)
 #define CHECK_BLAS(call)                                                                                               \
     do {                                                                                                               \
         cublasStatus_t status_ = (call);                                                                               \
@@ -104,8 +98,8 @@ static float *upload(const host_array &values)
 {
     float *device = NULL;
 
-    CHECK_CUDA(cudaMalloc(&device, values.size() * sizeof(float)));
-    CHECK_CUDA(cudaMemcpy(device, values.data(), values.size() * sizeof(float), cudaMemcpyHostToDevice));
+    MUST(cudaMalloc(&device, values.size() * sizeof(float)));
+    MUST(cudaMemcpy(device, values.data(), values.size() * sizeof(float), cudaMemcpyHostToDevice));
     return device;
 }
 
@@ -113,7 +107,7 @@ static float *allocate(size_t count)
 {
     float *device = NULL;
 
-    CHECK_CUDA(cudaMalloc(&device, count * sizeof(float)));
+    MUST(cudaMalloc(&device, count * sizeof(float)));
     return device;
 }
 
@@ -124,7 +118,7 @@ static void compare(const char *what, const float *device, const host_array &wan
     host_array got(wanted.size());
     int wrong = 0;
 
-    CHECK_CUDA(cudaMemcpy(got.data(), device, got.size() * sizeof(float), cudaMemcpyDeviceToHost));
+    MUST(cudaMemcpy(got.data(), device, got.size() * sizeof(float), cudaMemcpyDeviceToHost));
     for (size_t i = 0; i < got.size(); i++)
         if (!(fabs((double)got[i] - (double)wanted[i]) <= tolerance * fmax(1.0, fabs((double)wanted[i]))))
             wrong++;
@@ -184,18 +178,18 @@ static void network(cublasHandle_t handle, cublasLtHandle_t lt, cudaStream_t str
     CHECK_BLAS(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, CLASSES, BATCH, HIDDEN, &one, dw2, CLASSES, dh, HIDDEN,
                            &zero, dy, CLASSES));
     loss_gradient<<<blocks_for(CLASSES * BATCH), THREADS, 0, stream>>>(CLASSES * BATCH, dy, dtarget, gy);
-    CHECK_CUDA(cudaGetLastError());
+    MUST(cudaGetLastError());
     CHECK_BLAS(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_T, CLASSES, HIDDEN, BATCH, &one, gy, CLASSES, dh, HIDDEN,
                            &zero, gw2, CLASSES));
     CHECK_BLAS(cublasSgemm(handle, CUBLAS_OP_T, CUBLAS_OP_N, HIDDEN, BATCH, CLASSES, &one, dw2, CLASSES, gy, CLASSES,
                            &zero, gh, HIDDEN));
     relu_gradient<<<blocks_for(HIDDEN * BATCH), THREADS, 0, stream>>>(HIDDEN * BATCH, dh, gh);
-    CHECK_CUDA(cudaGetLastError());
+    MUST(cudaGetLastError());
     CHECK_BLAS(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_T, HIDDEN, FEATURES, BATCH, &one, gh, HIDDEN, dx, FEATURES,
                            &zero, gw1, HIDDEN));
     CHECK_BLAS(cublasSgemv(handle, CUBLAS_OP_N, HIDDEN, BATCH, &one, gh, HIDDEN, dones, 1, &zero, gb1, 1));
     CHECK_BLAS(cublasSnrm2(handle, CLASSES * BATCH, gy, 1, &norm));
-    CHECK_CUDA(cudaStreamSynchronize(stream));
+    MUST(cudaStreamSynchronize(stream));
 
     host_array h = product(false, false, HIDDEN, BATCH, FEATURES, w1, x);
     for (int i = 0; i < HIDDEN * BATCH; i++)
@@ -221,7 +215,7 @@ static void network(cublasHandle_t handle, cublasLtHandle_t lt, cudaStream_t str
 
     float *all[] = {dx, dw1, db1, dw2, dtarget, dones, dh, dy, gy, gh, gw1, gw2, gb1};
     for (float *pointer : all)
-        CHECK_CUDA(cudaFree(pointer));
+        MUST(cudaFree(pointer));
 }
 
 /* ---- other ways to ask for products ---- */
@@ -235,20 +229,20 @@ static void half_product(cublasHandle_t handle)
     __half *ha, *hb;
     const float one = 1.0f, zero = 0.0f;
 
-    CHECK_CUDA(cudaMalloc(&ha, M * K * sizeof(__half)));
-    CHECK_CUDA(cudaMalloc(&hb, K * N * sizeof(__half)));
+    MUST(cudaMalloc(&ha, M * K * sizeof(__half)));
+    MUST(cudaMalloc(&hb, K * N * sizeof(__half)));
     to_half<<<blocks_for(M * K), THREADS>>>(M * K, da, ha);
     to_half<<<blocks_for(K * N), THREADS>>>(K * N, db, hb);
-    CHECK_CUDA(cudaGetLastError());
+    MUST(cudaGetLastError());
     CHECK_BLAS(cublasSetStream(handle, NULL));
     CHECK_BLAS(cublasGemmEx(handle, CUBLAS_OP_N, CUBLAS_OP_N, M, N, K, &one, ha, CUDA_R_16F, M, hb, CUDA_R_16F, K, &zero,
                             dc, CUDA_R_32F, M, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
     compare("half operands, float sums", dc, product(false, false, M, N, K, a, b), 1e-2);
-    CHECK_CUDA(cudaFree(ha));
-    CHECK_CUDA(cudaFree(hb));
-    CHECK_CUDA(cudaFree(da));
-    CHECK_CUDA(cudaFree(db));
-    CHECK_CUDA(cudaFree(dc));
+    MUST(cudaFree(ha));
+    MUST(cudaFree(hb));
+    MUST(cudaFree(da));
+    MUST(cudaFree(db));
+    MUST(cudaFree(dc));
 }
 
 /* A strided batch whose alpha and beta lie on the device. */
@@ -259,13 +253,13 @@ static void batched_product(cublasHandle_t handle, cudaStream_t stream)
     float *da = upload(a), *db = upload(b), *dc = allocate(M * N * COUNT), *ds = upload(scalars);
     host_array wanted;
 
-    CHECK_CUDA(cudaMemsetAsync(dc, 0xff, M * N * COUNT * sizeof(float), stream)); /* NaN: beta is zero */
+    MUST(cudaMemsetAsync(dc, 0xff, M * N * COUNT * sizeof(float), stream)); /* NaN: beta is zero */
     CHECK_BLAS(cublasSetStream(handle, stream));
     CHECK_BLAS(cublasSetPointerMode(handle, CUBLAS_POINTER_MODE_DEVICE));
     CHECK_BLAS(cublasSgemmStridedBatched(handle, CUBLAS_OP_N, CUBLAS_OP_N, M, N, K, ds, da, M, M * K, db, K, K * N,
                                          ds + 1, dc, M, M * N, COUNT));
     CHECK_BLAS(cublasSetPointerMode(handle, CUBLAS_POINTER_MODE_HOST));
-    CHECK_CUDA(cudaStreamSynchronize(stream));
+    MUST(cudaStreamSynchronize(stream));
     for (int i = 0; i < COUNT; i++) {
         const host_array one_a(a.begin() + i * M * K, a.begin() + (i + 1) * M * K);
         const host_array one_b(b.begin() + i * K * N, b.begin() + (i + 1) * K * N);
@@ -274,10 +268,10 @@ static void batched_product(cublasHandle_t handle, cudaStream_t stream)
             wanted.push_back(2.0f * value);
     }
     compare("strided batch", dc, wanted, 1e-5);
-    CHECK_CUDA(cudaFree(da));
-    CHECK_CUDA(cudaFree(db));
-    CHECK_CUDA(cudaFree(dc));
-    CHECK_CUDA(cudaFree(ds));
+    MUST(cudaFree(da));
+    MUST(cudaFree(db));
+    MUST(cudaFree(dc));
+    MUST(cudaFree(ds));
 }
 
 int main(void)
@@ -290,12 +284,12 @@ int main(void)
     CHECK_BLAS(cublasCreate(&second));
     CHECK_BLAS(cublasLtCreate(&lt));
     for (cudaStream_t &stream : streams)
-        CHECK_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+        MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     network(first, lt, streams[0]);
     half_product(first);
     batched_product(second, streams[1]);
     for (cudaStream_t stream : streams)
-        CHECK_CUDA(cudaStreamDestroy(stream));
+        MUST(cudaStreamDestroy(stream));
     CHECK_BLAS(cublasLtDestroy(lt));
     CHECK_BLAS(cublasDestroy(second));
     CHECK_BLAS(cublasDestroy(first));

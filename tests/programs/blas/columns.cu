@@ -9,14 +9,8 @@
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
 
-#define CHECK(call)                                                                                                    \
-    do {                                                                                                               \
-        cudaError_t error_ = (call);                                                                                   \
-        if (error_ != cudaSuccess) {                                                                                   \
-            std::printf("%s: %s\n", #call, cudaGetErrorString(error_));                                                \
-            std::exit(1);                                                                                              \
-        }                                                                                                              \
-    } while (0)
+#include "../must.h"
+
 #define CHECK_BLAS(call)                                                                                               \
     do {                                                                                                               \
         cublasStatus_t status_ = (call);                                                                               \
@@ -47,12 +41,12 @@ int main()
         a[i] = (float)(i % 7) - 3;
     for (int i = 0; i < K * N; i++)
         b[i] = (float)(i % 5) - 2;
-    CHECK(cudaMalloc(&da, a.size() * sizeof(float)));
-    CHECK(cudaMalloc(&db, b.size() * sizeof(float)));
-    CHECK(cudaMalloc(&dc, M * (N + 1) * sizeof(float)));
-    CHECK(cudaMalloc(&dsums, M * sizeof(float)));
-    CHECK(cudaMemcpy(da, a.data(), a.size() * sizeof(float), cudaMemcpyHostToDevice));
-    CHECK(cudaMemcpy(db, b.data(), b.size() * sizeof(float), cudaMemcpyHostToDevice));
+    MUST(cudaMalloc(&da, a.size() * sizeof(float)));
+    MUST(cudaMalloc(&db, b.size() * sizeof(float)));
+    MUST(cudaMalloc(&dc, M * (N + 1) * sizeof(float)));
+    MUST(cudaMalloc(&dsums, M * sizeof(float)));
+    MUST(cudaMemcpy(da, a.data(), a.size() * sizeof(float), cudaMemcpyHostToDevice));
+    MUST(cudaMemcpy(db, b.data(), b.size() * sizeof(float), cudaMemcpyHostToDevice));
 
     cublasHandle_t handle;
     const float one = 1, zero = 0;
@@ -63,8 +57,8 @@ int main()
 #else
     add_columns<<<1, 64>>>(dc, dsums, M, N);
 #endif
-    CHECK(cudaGetLastError());
-    CHECK(cudaMemcpy(sums.data(), dsums, M * sizeof(float), cudaMemcpyDeviceToHost));
+    MUST(cudaGetLastError());
+    MUST(cudaMemcpy(sums.data(), dsums, M * sizeof(float), cudaMemcpyDeviceToHost));
     CHECK_BLAS(cublasDestroy(handle));
     bool same = true;
     for (int i = 0; i < M; i++) {

@@ -5,20 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../must.h"
+
 static const char ptx[] = ".version 7.0\n.target sm_60\n.address_size 64\n"
                           ".visible .entry sum(.param .u64 out, .param .u32 a, .param .u64 b)\n{\n"
                           "\t.reg .b64 %rd<6>;\n\t.reg .b32 %r<3>;\n"
                           "\tld.param.u64 %rd1, [out];\n\tld.param.u32 %r1, [a];\n\tld.param.u64 %rd2, [b];\n"
                           "\tcvt.u64.u32 %rd3, %r1;\n\tadd.u64 %rd4, %rd2, %rd3;\n\tst.global.u64 [%rd1], %rd4;\n\tret;\n}\n";
-
-#define MUST(call)                                                                                                     \
-    do {                                                                                                               \
-        CUresult answer = (call);                                                                                      \
-        if (answer) {                                                                                                  \
-            printf("line %d: %s: %d\n", __LINE__, #call, (int)answer);                                                 \
-            exit(1);                                                                                                   \
-        }                                                                                                              \
-    } while (0)
 
 static CUfunction function;
 static CUdeviceptr out;

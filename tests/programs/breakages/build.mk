@@ -5,6 +5,7 @@ BREAKAGES_DRIVER += $(addprefix $(B)/programs/breakages/,pools primary cancelled
 BREAKAGES_PLUGINS := $(addprefix $(B)/programs/breakages/,first.so second.so)
 PROGRAMS += $(BREAKAGES_CUDA) $(BREAKAGES_DRIVER) $(BREAKAGES_PLUGINS) $(B)/programs/breakages/plugin_host
 
+$(BREAKAGES_DRIVER): tests/programs/must.h
 $(BREAKAGES_CUDA): $(B)/programs/breakages/%: tests/programs/breakages/%.cu
 	@mkdir -p $(@D)
 	$(call say,NVCC,$@) $(NVCC) -O2 -g -lineinfo -cudart shared -o $@ $<

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../must.h"
+
 /* As large in memory, but the second reaches to where a redzone of the first may have been. */
 enum { FIRST = 1030, SECOND = 1270, BEHIND = 100 };
 
@@ -16,15 +18,6 @@ static const char ptx[] =
     "\tld.param.u64 %rd1, [flag];\n"
     "AGAIN:\n\tld.volatile.global.u32 %r1, [%rd1];\n\tsetp.eq.u32 %p1, %r1, 0;\n\t@%p1 bra AGAIN;\n"
     "\tret;\n}\n";
-
-#define MUST(call)                                                                                 \
-    do {                                                                                           \
-        CUresult answer = (call);                                                                  \
-        if (answer) {                                                                              \
-            printf("line %d: %s: %d\n", __LINE__, #call, (int)answer);                             \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
 
 int main(void)
 {

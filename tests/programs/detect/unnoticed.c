@@ -8,14 +8,8 @@
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 
-static void must(CUresult result, const char *what)
-{
-    if (result == CUDA_SUCCESS)
-        return;
-    printf("%s: error %d\n", what, (int)result);
-    exit(3);
-}
-#define MUST(call) must(call, #call)
+#define MUST_EXIT 3
+#include "../must.h"
 
 static void describe(const char *name, CUdeviceptr p, size_t offset)
 {

@@ -7,14 +7,8 @@
 
 #include <cuda_runtime.h>
 
-#define MUST(call)                                                                                                     \
-    do {                                                                                                               \
-        cudaError_t must_error = (call);                                                                               \
-        if (must_error != cudaSuccess) {                                                                               \
-            std::printf("%s:%d: %s: %s\n", "graphs.cu", __LINE__, #call, cudaGetErrorString(must_error));              \
-            std::exit(2);                                                                                              \
-        }                                                                                                              \
-    } while (0)
+#define MUST_EXIT 2
+#include "../must.h"
 
 enum { N = 1500, BLOCK = 128, GRID = (N + BLOCK - 1) / BLOCK, ROUNDS = 4 };
 

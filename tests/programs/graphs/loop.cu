@@ -5,14 +5,8 @@
 
 #include <cuda_runtime.h>
 
-#define MUST(call)                                                                                                     \
-    do {                                                                                                               \
-        cudaError_t must_error = (call);                                                                               \
-        if (must_error != cudaSuccess) {                                                                               \
-            std::printf("%s:%d: %s: %s\n", "loop.cu", __LINE__, #call, cudaGetErrorString(must_error));                \
-            std::exit(2);                                                                                              \
-        }                                                                                                              \
-    } while (0)
+#define MUST_EXIT 2
+#include "../must.h"
 
 __global__ void collatz(unsigned long long *state, cudaGraphConditionalHandle handle)
 {

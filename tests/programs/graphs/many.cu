@@ -7,14 +7,8 @@
 
 #include <cuda_runtime.h>
 
-#define MUST(call)                                                                                                     \
-    do {                                                                                                               \
-        cudaError_t must_error = (call);                                                                               \
-        if (must_error != cudaSuccess) {                                                                               \
-            std::printf("%s:%d: %s: %s\n", "many.cu", __LINE__, #call, cudaGetErrorString(must_error));                \
-            std::exit(2);                                                                                              \
-        }                                                                                                              \
-    } while (0)
+#define MUST_EXIT 2
+#include "../must.h"
 
 enum { N = 32, NODES = 1000, LAUNCHES = 1000, THREADS = 8, EACH = 50, LIVES = 100 };
 

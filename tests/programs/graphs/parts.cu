@@ -7,14 +7,8 @@
 
 #include <cuda_runtime.h>
 
-#define MUST(call)                                                                                                     \
-    do {                                                                                                               \
-        cudaError_t must_error = (call);                                                                               \
-        if (must_error != cudaSuccess) {                                                                               \
-            std::printf("%s:%d: %s: %s\n", "parts.cu", __LINE__, #call, cudaGetErrorString(must_error));               \
-            std::exit(2);                                                                                              \
-        }                                                                                                              \
-    } while (0)
+#define MUST_EXIT 2
+#include "../must.h"
 
 enum { N = 300, BLOCK = 64, GRID = (N + BLOCK) / BLOCK, ROUNDS = 3 };
 

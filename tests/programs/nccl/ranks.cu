@@ -8,19 +8,14 @@
 #include <vector>
 
 #include <cuda_runtime.h>
+
+#include "../must.h"
+
 extern "C" {
 #include "shim/nccl_api.h"
 ncclResult_t ncclGetUniqueId(ncclUniqueId *id);
 }
 
-#define CHECK(call)                                                                                                    \
-    do {                                                                                                               \
-        cudaError_t error_ = (call);                                                                                   \
-        if (error_ != cudaSuccess) {                                                                                   \
-            std::printf("%s: %s\n", #call, cudaGetErrorString(error_));                                                \
-            std::exit(1);                                                                                              \
-        }                                                                                                              \
-    } while (0)
 #define CHECK_NCCL(call)                                                                                               \
     do {                                                                                                               \
         int status_ = (int)(call);                                                                                     \
@@ -55,12 +50,12 @@ int main()
     ncclUniqueId id;
     CHECK_NCCL(ncclCommInitAll(comm, RANKS, devices));
     for (int r = 0; r < RANKS; r++) {
-        CHECK(cudaStreamCreate(&stream[r]));
-        CHECK(cudaMalloc(&g[r], COUNT * sizeof(float)));
-        CHECK(cudaMalloc(&sum[r], COUNT * sizeof(float)));
-        CHECK(cudaMalloc(&part[r], COUNT * sizeof(float)));
-        CHECK(cudaMalloc(&all[r], COUNT * sizeof(float)));
-        CHECK(cudaMalloc(&out[r], COUNT * sizeof(float)));
+        MUST(cudaStreamCreate(&stream[r]));
+        MUST(cudaMalloc(&g[r], COUNT * sizeof(float)));
+        MUST(cudaMalloc(&sum[r], COUNT * sizeof(float)));
+        MUST(cudaMalloc(&part[r], COUNT * sizeof(float)));
+        MUST(cudaMalloc(&all[r], COUNT * sizeof(float)));
+        MUST(cudaMalloc(&out[r], COUNT * sizeof(float)));
         gradient<<<4, 128, 0, stream[r]>>>(g[r], COUNT, (float)r);
     }
     CHECK_NCCL(ncclGroupStart());
@@ -77,7 +72,7 @@ int main()
 #else
         halve<<<4, 128, 0, stream[r]>>>(part[r], out[r], COUNT / RANKS);
 #endif
-        CHECK(cudaStreamSynchronize(stream[r]));
+        MUST(cudaStreamSynchronize(stream[r]));
     }
     CHECK_NCCL(ncclGroupStart());
     for (int r = 0; r < RANKS; r++)
@@ -90,14 +85,14 @@ int main()
     CHECK_NCCL(ncclGetUniqueId(&id));
     CHECK_NCCL(ncclCommInitRank(&alone, 1, id, 0));
     CHECK_NCCL(ncclBroadcast(sum[0], g[0], COUNT, FLOAT, 0, alone, stream[0]));
-    CHECK(cudaDeviceSynchronize());
+    MUST(cudaDeviceSynchronize());
 
     std::vector<float> host_sum(COUNT), host_all(COUNT), host_received(COUNT), host_out(COUNT);
-    CHECK(cudaMemcpy(host_sum.data(), sum[1], COUNT * sizeof(float), cudaMemcpyDeviceToHost));
-    CHECK(cudaMemcpy(host_all.data(), all[0], COUNT * sizeof(float), cudaMemcpyDeviceToHost));
-    CHECK(cudaMemcpy(host_received.data(), g[1], COUNT * sizeof(float), cudaMemcpyDeviceToHost));
+    MUST(cudaMemcpy(host_sum.data(), sum[1], COUNT * sizeof(float), cudaMemcpyDeviceToHost));
+    MUST(cudaMemcpy(host_all.data(), all[0], COUNT * sizeof(float), cudaMemcpyDeviceToHost));
+    MUST(cudaMemcpy(host_received.data(), g[1], COUNT * sizeof(float), cudaMemcpyDeviceToHost));
 #ifdef FAULT_UNINIT
-    CHECK(cudaMemcpy(host_out.data(), out[0], COUNT * sizeof(float), cudaMemcpyDeviceToHost));
+    MUST(cudaMemcpy(host_out.data(), out[0], COUNT * sizeof(float), cudaMemcpyDeviceToHost));
 #endif
     bool ok = true;
     for (int i = 0; i < COUNT; i++) {

@@ -11,14 +11,7 @@
 #include <cuda_runtime.h>
 #include <nvtx3/nvToolsExt.h>
 
-#define CHECK(call)                                                                                                    \
-    do {                                                                                                               \
-        cudaError_t error_ = (call);                                                                                   \
-        if (error_ != cudaSuccess) {                                                                                   \
-            std::printf("%s: %s\n", #call, cudaGetErrorString(error_));                                                \
-            std::exit(1);                                                                                              \
-        }                                                                                                              \
-    } while (0)
+#include "../must.h"
 
 constexpr int ELEMENTS = 1000;
 
@@ -59,11 +52,11 @@ static void forward(float *x)
     nvtxRangePushA("layers");
     nvtxRangePushA("0");
     scale<<<blocks, 256>>>(x, 2.0f, ELEMENTS);
-    CHECK(cudaGetLastError());
+    MUST(cudaGetLastError());
     nvtxRangePop();
     nvtxRangePushW(L"1.m\u00fcll");
     shift<<<blocks, 256>>>(x, 1.0f, ELEMENTS);
-    CHECK(cudaGetLastError());
+    MUST(cudaGetLastError());
     nvtxRangePop();
     nvtxRangePop();
 }
@@ -71,21 +64,21 @@ static void forward(float *x)
 static float run(int steps)
 {
     float *x, first;
-    CHECK(cudaMalloc(&x, ELEMENTS * sizeof *x));
-    CHECK(cudaMemset(x, 0, ELEMENTS * sizeof *x));
+    MUST(cudaMalloc(&x, ELEMENTS * sizeof *x));
+    MUST(cudaMemset(x, 0, ELEMENTS * sizeof *x));
     for (int step = 0; step < steps; step++) {
         nvtxEventAttributes_t a = registered(update);
         nvtxRangePushA("step");
         forward(x);
         nvtxDomainRangePushEx(optimiser, &a);
         scale<<<4, 256>>>(x, 0.5f, ELEMENTS);
-        CHECK(cudaGetLastError());
+        MUST(cudaGetLastError());
         nvtxDomainRangePop(optimiser);
         nvtxRangePop();
         nvtxMarkA("step done");
     }
-    CHECK(cudaMemcpy(&first, x, sizeof first, cudaMemcpyDeviceToHost));
-    CHECK(cudaFree(x));
+    MUST(cudaMemcpy(&first, x, sizeof first, cudaMemcpyDeviceToHost));
+    MUST(cudaFree(x));
     return first;
 }
 
@@ -102,7 +95,7 @@ int main(void)
     nvtxRangeEnd(whole);
     int pop = nvtxRangePop(), none = nvtxRangePop();
     scale<<<1, 1>>>(nullptr, 0.0f, 0);
-    CHECK(cudaDeviceSynchronize());
+    MUST(cudaDeviceSynchronize());
     nvtxDomainDestroy(optimiser);
     std::printf("levels %d %d %d, results %g %g\n", push, pop, none, here, there);
     return here == 1.0f && there == 0.5f ? 0 : 1;

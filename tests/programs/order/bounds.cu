@@ -6,16 +6,10 @@
 #include <cstring>
 #include <cuda_runtime.h>
 
-#define BYTES 4096
+#define MUST_EXIT 2
+#include "../must.h"
 
-#define CHECK(call)                                                                                                    \
-    do {                                                                                                               \
-        cudaError_t error_ = (call);                                                                                   \
-        if (error_ != cudaSuccess) {                                                                                   \
-            fprintf(stderr, "bounds.cu:%d: %s: %s\n", __LINE__, #call, cudaGetErrorString(error_));                    \
-            exit(2);                                                                                                   \
-        }                                                                                                              \
-    } while (0)
+#define BYTES 4096
 
 static char host[4 * BYTES];
 static char *device;
@@ -63,9 +57,9 @@ static void rows(void) /* one row too many */
 {
     char *pitched;
     size_t pitch;
-    CHECK(cudaMallocPitch(&pitched, &pitch, 200, 10));
+    MUST(cudaMallocPitch(&pitched, &pitch, 200, 10));
     (void)cudaMemcpy2D(pitched, pitch, host, 200, 200, ok ? 10 : 11, cudaMemcpyHostToDevice);
-    CHECK(cudaFree(pitched));
+    MUST(cudaFree(pitched));
 }
 
 static void rows_inside(void) /* a rectangle that ends with the buffer: its pitch goes beyond, it does not */
@@ -86,30 +80,30 @@ static void box(void)
 static void pinned(void) /* the host's side */
 {
     char *buffer;
-    CHECK(cudaMallocHost(&buffer, 1000));
+    MUST(cudaMallocHost(&buffer, 1000));
     (void)cudaMemcpyAsync(buffer, device, ok ? 1000 : 1004, cudaMemcpyDeviceToHost, 0);
-    CHECK(cudaDeviceSynchronize());
-    CHECK(cudaFreeHost(buffer));
+    MUST(cudaDeviceSynchronize());
+    MUST(cudaFreeHost(buffer));
 }
 
 static void to_array(void) /* the side that is no array */
 {
     cudaArray_t array;
     cudaChannelFormatDesc format = cudaCreateChannelDesc<float>();
-    CHECK(cudaMallocArray(&array, &format, 32, 33));
+    MUST(cudaMallocArray(&array, &format, 32, 33));
     (void)cudaMemcpy2DToArray(array, 0, 0, device, 128, 128, ok ? 32 : 33, cudaMemcpyDeviceToDevice);
-    CHECK(cudaFreeArray(array));
+    MUST(cudaFreeArray(array));
 }
 
 static void freed(void)
 {
     char *buffer;
-    CHECK(cudaMalloc(&buffer, BYTES));
+    MUST(cudaMalloc(&buffer, BYTES));
     if (!ok)
-        CHECK(cudaFree(buffer));
+        MUST(cudaFree(buffer));
     (void)cudaMemset(buffer, 0, BYTES);
     if (ok)
-        CHECK(cudaFree(buffer));
+        MUST(cudaFree(buffer));
 }
 
 static void host_pointer(void)
@@ -125,38 +119,38 @@ static void leak(void)
 {
     char *buffers[3], *pinned_buffer;
     for (int i = 0; i < 3; i++)
-        CHECK(cudaMalloc(&buffers[i], 1000));
-    CHECK(cudaMallocHost(&pinned_buffer, 500));
-    CHECK(cudaFreeHost(pinned_buffer));
+        MUST(cudaMalloc(&buffers[i], 1000));
+    MUST(cudaMallocHost(&pinned_buffer, 500));
+    MUST(cudaFreeHost(pinned_buffer));
     for (int i = 0; i < 3; i++)
         if (ok || i == 1)
-            CHECK(cudaFree(buffers[i]));
+            MUST(cudaFree(buffers[i]));
 }
 
 static void leak_reset(void) /* the context takes it along */
 {
     char *buffer;
-    CHECK(cudaMalloc(&buffer, 1000));
+    MUST(cudaMalloc(&buffer, 1000));
     if (ok)
-        CHECK(cudaFree(buffer));
-    CHECK(cudaFree(device));
-    CHECK(cudaDeviceReset());
-    CHECK(cudaMalloc(&device, BYTES));
+        MUST(cudaFree(buffer));
+    MUST(cudaFree(device));
+    MUST(cudaDeviceReset());
+    MUST(cudaMalloc(&device, BYTES));
 }
 
 static void stale_free(void) /* after the context is gone */
 {
     char *early, *late;
-    CHECK(cudaMalloc(&early, BYTES));
-    CHECK(cudaFree(early));
-    CHECK(cudaMalloc(&late, BYTES)); /* most likely where the other one was */
-    CHECK(cudaFree(device));
+    MUST(cudaMalloc(&early, BYTES));
+    MUST(cudaFree(early));
+    MUST(cudaMalloc(&late, BYTES)); /* most likely where the other one was */
+    MUST(cudaFree(device));
     if (ok)
-        CHECK(cudaFree(late));
-    CHECK(cudaDeviceReset());
+        MUST(cudaFree(late));
+    MUST(cudaDeviceReset());
     if (!ok)
         (void)cudaFree(late);
-    CHECK(cudaMalloc(&device, BYTES));
+    MUST(cudaMalloc(&device, BYTES));
 }
 
 static const struct {
@@ -172,13 +166,13 @@ static const struct {
 int main(int argc, char **argv)
 {
     ok = argc > 2 && strcmp(argv[2], "ok") == 0;
-    CHECK(cudaMalloc(&device, BYTES));
-    CHECK(cudaMemset(device, 0, BYTES));
+    MUST(cudaMalloc(&device, BYTES));
+    MUST(cudaMemset(device, 0, BYTES));
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
         if (argc > 1 && strcmp(argv[1], modes[i].name) == 0) {
             modes[i].run();
             (void)cudaGetLastError();
-            CHECK(cudaFree(device));
+            MUST(cudaFree(device));
             puts("done");
             return 0;
         }

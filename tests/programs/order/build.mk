@@ -3,6 +3,7 @@ ORDER_NAMES := $(patsubst tests/programs/order/%.cu,%,$(sort $(wildcard tests/pr
 ORDER := $(ORDER_NAMES:%=$(B)/programs/order/%)
 PROGRAMS += $(ORDER)
 
+$(ORDER): tests/programs/must.h
 $(ORDER): $(B)/programs/order/%: tests/programs/order/%.cu
 	@mkdir -p $(@D)
 	$(call say,NVCC,$@) $(NVCC) -O2 -g -lineinfo -cudart shared -o $@ $<

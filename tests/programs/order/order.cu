@@ -7,17 +7,11 @@
 #include <mutex>
 #include <thread>
 
+#define MUST_EXIT 2
+#include "../must.h"
+
 #define COUNT 4096
 #define BYTES (COUNT * sizeof(int))
-
-#define CHECK(call)                                                                                                    \
-    do {                                                                                                               \
-        cudaError_t error_ = (call);                                                                                   \
-        if (error_ != cudaSuccess) {                                                                                   \
-            fprintf(stderr, "order.cu:%d: %s: %s\n", __LINE__, #call, cudaGetErrorString(error_));                     \
-            exit(2);                                                                                                   \
-        }                                                                                                              \
-    } while (0)
 
 __global__ void fill(int *out, int value)
 {
@@ -72,8 +66,8 @@ static void order_streams(void)
 {
     if (!ok)
         return;
-    CHECK(cudaEventRecord(event, first));
-    CHECK(cudaStreamWaitEvent(second, event, 0));
+    MUST(cudaEventRecord(event, first));
+    MUST(cudaStreamWaitEvent(second, event, 0));
 }
 
 /* ---- the modes ---- */
@@ -88,11 +82,11 @@ static void kernels(void)
 static void event_early(void) /* recorded before the work that it should stand for */
 {
     if (!ok)
-        CHECK(cudaEventRecord(event, first));
+        MUST(cudaEventRecord(event, first));
     LAUNCH(fill, first, a, 1);
     if (ok)
-        CHECK(cudaEventRecord(event, first));
-    CHECK(cudaStreamWaitEvent(second, event, 0));
+        MUST(cudaEventRecord(event, first));
+    MUST(cudaStreamWaitEvent(second, event, 0));
     LAUNCH(add, second, a, b);
 }
 
@@ -100,64 +94,64 @@ static void event_late(void) /* waited for before anybody recorded it */
 {
     LAUNCH(fill, first, a, 1);
     if (ok)
-        CHECK(cudaEventRecord(event, first));
-    CHECK(cudaStreamWaitEvent(second, event, 0));
+        MUST(cudaEventRecord(event, first));
+    MUST(cudaStreamWaitEvent(second, event, 0));
     if (!ok)
-        CHECK(cudaEventRecord(event, first));
+        MUST(cudaEventRecord(event, first));
     LAUNCH(add, second, a, b);
 }
 
 static void event_again(void) /* recorded again elsewhere: it stands for something else now */
 {
     LAUNCH(fill, first, a, 1);
-    CHECK(cudaEventRecord(event, first));
+    MUST(cudaEventRecord(event, first));
     if (!ok)
-        CHECK(cudaEventRecord(event, second));
-    CHECK(cudaStreamWaitEvent(second, event, 0));
+        MUST(cudaEventRecord(event, second));
+    MUST(cudaStreamWaitEvent(second, event, 0));
     LAUNCH(add, second, a, b);
 }
 
 static void copy_in(void)
 {
-    CHECK(cudaMemcpyAsync(a, pinned, BYTES, cudaMemcpyHostToDevice, first));
+    MUST(cudaMemcpyAsync(a, pinned, BYTES, cudaMemcpyHostToDevice, first));
     if (ok)
-        CHECK(cudaStreamSynchronize(first));
+        MUST(cudaStreamSynchronize(first));
     LAUNCH(add, second, a, b);
 }
 
 static void copy_in_pageable(void) /* the call may return before the data has arrived */
 {
-    CHECK(cudaMemcpyAsync(a, pageable, BYTES, cudaMemcpyHostToDevice, first));
+    MUST(cudaMemcpyAsync(a, pageable, BYTES, cudaMemcpyHostToDevice, first));
     if (ok) {
-        CHECK(cudaEventRecord(event, first));
-        CHECK(cudaEventSynchronize(event));
+        MUST(cudaEventRecord(event, first));
+        MUST(cudaEventSynchronize(event));
     }
     LAUNCH(add, second, a, b);
 }
 
 static void copy_out(void) /* overwritten while it is copied */
 {
-    CHECK(cudaMemcpyAsync(pinned, a, BYTES, cudaMemcpyDeviceToHost, first));
+    MUST(cudaMemcpyAsync(pinned, a, BYTES, cudaMemcpyDeviceToHost, first));
     order_streams();
     LAUNCH(fill, second, a, 2);
 }
 
 static void copies(void) /* no kernel: the records alone tell */
 {
-    CHECK(cudaMemsetAsync(a, 0, BYTES, first));
+    MUST(cudaMemsetAsync(a, 0, BYTES, first));
     if (ok) {
-        CHECK(cudaEventRecord(event, first));
+        MUST(cudaEventRecord(event, first));
         while (cudaEventQuery(event) == cudaErrorNotReady)
             ;
     }
-    CHECK(cudaMemcpyAsync(pinned, a, BYTES, cudaMemcpyDeviceToHost, second));
+    MUST(cudaMemcpyAsync(pinned, a, BYTES, cudaMemcpyDeviceToHost, second));
 }
 
 static void host_buffer(void) /* used again as a source while it is still a target */
 {
-    CHECK(cudaMemcpyAsync(pinned, a, BYTES, cudaMemcpyDeviceToHost, first));
+    MUST(cudaMemcpyAsync(pinned, a, BYTES, cudaMemcpyDeviceToHost, first));
     order_streams();
-    CHECK(cudaMemcpyAsync(b, pinned, BYTES, cudaMemcpyHostToDevice, second));
+    MUST(cudaMemcpyAsync(b, pinned, BYTES, cudaMemcpyHostToDevice, second));
 }
 
 static void default_stream(void) /* the default stream waits for blocking streams only */
@@ -175,15 +169,15 @@ static void thread_stream(void)
 
 static void plain_memset(void) /* cudaMemset of device memory returns at once */
 {
-    CHECK(cudaMemset(a, 0, BYTES));
+    MUST(cudaMemset(a, 0, BYTES));
     if (ok)
-        CHECK(cudaDeviceSynchronize());
+        MUST(cudaDeviceSynchronize());
     LAUNCH(add, second, a, b);
 }
 
 static void plain_copy(void) /* so does cudaMemcpy within the device */
 {
-    CHECK(cudaMemcpy(a, b, BYTES, cudaMemcpyDeviceToDevice));
+    MUST(cudaMemcpy(a, b, BYTES, cudaMemcpyDeviceToDevice));
     if (ok)
         while (cudaStreamQuery(cudaStreamLegacy) == cudaErrorNotReady)
             ;
@@ -193,26 +187,26 @@ static void plain_copy(void) /* so does cudaMemcpy within the device */
 static void free_async(void)
 {
     int *c;
-    CHECK(cudaMallocAsync(&c, BYTES, second));
-    CHECK(cudaStreamSynchronize(second));
+    MUST(cudaMallocAsync(&c, BYTES, second));
+    MUST(cudaStreamSynchronize(second));
     LAUNCH(fill, first, c, 1);
     order_streams();
-    CHECK(cudaFreeAsync(c, second));
+    MUST(cudaFreeAsync(c, second));
 }
 
 static void alloc_async(void)
 {
     int *c;
-    CHECK(cudaMallocAsync(&c, BYTES, first));
+    MUST(cudaMallocAsync(&c, BYTES, first));
     order_streams();
     LAUNCH(fill, second, c, 1);
-    CHECK(cudaFreeAsync(c, second));
+    MUST(cudaFreeAsync(c, second));
 }
 
 static void columns(void) /* two streams write columns of one matrix, side by side or one over */
 {
-    CHECK(cudaMemcpy2DAsync(a, 256, pinned, 128, 128, 64, cudaMemcpyHostToDevice, first));
-    CHECK(cudaMemcpy2DAsync((char *)a + (ok ? 128 : 124), 256, pinned2, 128, 128, 63, cudaMemcpyHostToDevice, second));
+    MUST(cudaMemcpy2DAsync(a, 256, pinned, 128, 128, 64, cudaMemcpyHostToDevice, first));
+    MUST(cudaMemcpy2DAsync((char *)a + (ok ? 128 : 124), 256, pinned2, 128, 128, 63, cudaMemcpyHostToDevice, second));
 }
 
 static void interleaved(void) /* the even and the odd elements; or one odd one too many on both sides */
@@ -228,7 +222,7 @@ static void batch(void)
     size_t sizes[2] = {BYTES / 2, BYTES / 2}, start = 0;
     cudaMemcpyAttributes attributes = {};
     attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
-    CHECK(cudaMemcpyBatchAsync(to, from, sizes, 2, &attributes, &start, 1, first));
+    MUST(cudaMemcpyBatchAsync(to, from, sizes, 2, &attributes, &start, 1, first));
     order_streams();
     add<<<1, 128, 0, second>>>(a + COUNT / 2 - 64, b);
 }
@@ -249,7 +243,7 @@ static void CUDART_CB tell(void *)
 static void host_function(void) /* the host is told by a function in the stream */
 {
     LAUNCH(fill, first, a, 1);
-    CHECK(cudaLaunchHostFunc(first, tell, NULL));
+    MUST(cudaLaunchHostFunc(first, tell, NULL));
     std::unique_lock<std::mutex> guard(lock);
     told.wait(guard, [] { return done; });
     guard.unlock();
@@ -264,11 +258,11 @@ static void CUDART_CB wait_for_tell(void *)
 
 static void host_functions(void) /* one stream waits for the other by two functions of the host, and a third one for that */
 {
-    CHECK(cudaLaunchHostFunc(second, wait_for_tell, NULL));
-    CHECK(cudaEventRecord(event, second));
-    CHECK(cudaStreamWaitEvent(blocking, event, 0));
+    MUST(cudaLaunchHostFunc(second, wait_for_tell, NULL));
+    MUST(cudaEventRecord(event, second));
+    MUST(cudaStreamWaitEvent(blocking, event, 0));
     LAUNCH(fill, first, a, 1);
-    CHECK(cudaLaunchHostFunc(first, tell, NULL));
+    MUST(cudaLaunchHostFunc(first, tell, NULL));
     LAUNCH(add, blocking, a, b);
 }
 
@@ -276,39 +270,39 @@ static void elapsed(void) /* a time between two events says that both are over *
 {
     cudaEvent_t start;
     float ms;
-    CHECK(cudaEventCreate(&start));
-    CHECK(cudaEventRecord(start, first));
+    MUST(cudaEventCreate(&start));
+    MUST(cudaEventRecord(start, first));
     LAUNCH(fill, first, a, 1);
-    CHECK(cudaEventRecord(event, first));
+    MUST(cudaEventRecord(event, first));
     while (cudaEventElapsedTime(&ms, start, event) == cudaErrorNotReady)
         ;
     LAUNCH(add, second, a, b);
-    CHECK(cudaEventDestroy(start));
+    MUST(cudaEventDestroy(start));
 }
 
 static void flag(void) /* the second kernel waits for a word that the first one writes */
 {
     int *flags;
-    CHECK(cudaMalloc(&flags, 4));
-    CHECK(cudaMemset(flags, 0, 4));
-    CHECK(cudaDeviceSynchronize());
+    MUST(cudaMalloc(&flags, 4));
+    MUST(cudaMemset(flags, 0, 4));
+    MUST(cudaDeviceSynchronize());
     set_flag<<<1, 128, 0, first>>>(a, flags);
     wait_for_flag<<<1, 128, 0, second>>>(a, flags, b);
-    CHECK(cudaDeviceSynchronize());
-    CHECK(cudaFree(flags));
+    MUST(cudaDeviceSynchronize());
+    MUST(cudaFree(flags));
 }
 
 static void host_flag(void) /* the host waits for a word that the kernel writes */
 {
     volatile int *flags;
-    CHECK(cudaHostAlloc((void **)&flags, 4, cudaHostAllocMapped));
+    MUST(cudaHostAlloc((void **)&flags, 4, cudaHostAllocMapped));
     *flags = 0;
     set_flag<<<1, 128, 0, first>>>(a, flags);
     while (!*flags)
         ;
     add<<<1, 128, 0, second>>>(a, b);
-    CHECK(cudaDeviceSynchronize());
-    CHECK(cudaFreeHost((void *)flags));
+    MUST(cudaDeviceSynchronize());
+    MUST(cudaFreeHost((void *)flags));
 }
 
 static void counters(void) /* atomics of both streams on one word */
@@ -319,13 +313,13 @@ static void counters(void) /* atomics of both streams on one word */
 
 static void same_value(void)
 {
-    CHECK(cudaMemsetAsync(a, 0, BYTES, first));
-    CHECK(cudaMemsetAsync(a, 0, BYTES, second));
+    MUST(cudaMemsetAsync(a, 0, BYTES, first));
+    MUST(cudaMemsetAsync(a, 0, BYTES, second));
 }
 
 static void pageable_out(void) /* a copy to pageable memory returns when it is over */
 {
-    CHECK(cudaMemcpyAsync(pageable, a, BYTES, cudaMemcpyDeviceToHost, first));
+    MUST(cudaMemcpyAsync(pageable, a, BYTES, cudaMemcpyDeviceToHost, first));
     LAUNCH(fill, second, a, 1);
 }
 
@@ -334,53 +328,53 @@ static void graph(void) /* fork and join while it is captured; then the graph be
     cudaGraph_t g;
     cudaGraphExec_t exec;
     cudaEvent_t join;
-    CHECK(cudaEventCreate(&join));
-    CHECK(cudaStreamBeginCapture(first, cudaStreamCaptureModeGlobal));
-    CHECK(cudaEventRecord(event, first));
-    CHECK(cudaStreamWaitEvent(second, event, 0));
-    CHECK(cudaMemsetAsync(a, 1, BYTES, first));
-    CHECK(cudaMemsetAsync(b, 2, BYTES, second));
-    CHECK(cudaEventRecord(join, second));
-    CHECK(cudaStreamWaitEvent(first, join, 0));
+    MUST(cudaEventCreate(&join));
+    MUST(cudaStreamBeginCapture(first, cudaStreamCaptureModeGlobal));
+    MUST(cudaEventRecord(event, first));
+    MUST(cudaStreamWaitEvent(second, event, 0));
+    MUST(cudaMemsetAsync(a, 1, BYTES, first));
+    MUST(cudaMemsetAsync(b, 2, BYTES, second));
+    MUST(cudaEventRecord(join, second));
+    MUST(cudaStreamWaitEvent(first, join, 0));
     LAUNCH(add, first, a, b);
-    CHECK(cudaStreamEndCapture(first, &g));
-    CHECK(cudaGraphInstantiate(&exec, g, 0));
-    CHECK(cudaMemsetAsync(a, 3, BYTES, blocking)); /* while nothing of the graph has run */
-    CHECK(cudaStreamSynchronize(blocking));
-    CHECK(cudaGraphLaunch(exec, first));
-    CHECK(cudaStreamSynchronize(first));
+    MUST(cudaStreamEndCapture(first, &g));
+    MUST(cudaGraphInstantiate(&exec, g, 0));
+    MUST(cudaMemsetAsync(a, 3, BYTES, blocking)); /* while nothing of the graph has run */
+    MUST(cudaStreamSynchronize(blocking));
+    MUST(cudaGraphLaunch(exec, first));
+    MUST(cudaStreamSynchronize(first));
     LAUNCH(fill, second, a, 1);
-    CHECK(cudaDeviceSynchronize());
-    CHECK(cudaGraphExecDestroy(exec));
-    CHECK(cudaGraphDestroy(g));
-    CHECK(cudaEventDestroy(join));
+    MUST(cudaDeviceSynchronize());
+    MUST(cudaGraphExecDestroy(exec));
+    MUST(cudaGraphDestroy(g));
+    MUST(cudaEventDestroy(join));
 }
 
 static void threads(void) /* one thread waits, another one goes on */
 {
     LAUNCH(fill, first, a, 1);
-    std::thread([] { CHECK(cudaStreamSynchronize(first)); }).join();
+    std::thread([] { MUST(cudaStreamSynchronize(first)); }).join();
     LAUNCH(add, second, a, b);
 }
 
 static void freed(void) /* cudaFree waits for everything */
 {
     int *c;
-    CHECK(cudaMalloc(&c, BYTES));
+    MUST(cudaMalloc(&c, BYTES));
     LAUNCH(fill, first, c, 1);
-    CHECK(cudaFree(c));
-    CHECK(cudaMalloc(&c, BYTES));
+    MUST(cudaFree(c));
+    MUST(cudaMalloc(&c, BYTES));
     LAUNCH(fill, second, c, 1);
-    CHECK(cudaFree(c));
+    MUST(cudaFree(c));
 }
 
 static void chain(void) /* from stream to stream to stream */
 {
     LAUNCH(fill, first, a, 1);
-    CHECK(cudaEventRecord(event, first));
-    CHECK(cudaStreamWaitEvent(blocking, event, 0));
-    CHECK(cudaEventRecord(event, blocking));
-    CHECK(cudaStreamWaitEvent(second, event, 0));
+    MUST(cudaEventRecord(event, first));
+    MUST(cudaStreamWaitEvent(blocking, event, 0));
+    MUST(cudaEventRecord(event, blocking));
+    MUST(cudaStreamWaitEvent(second, event, 0));
     LAUNCH(add, second, a, b);
 }
 
@@ -399,29 +393,29 @@ static const struct {
 int main(int argc, char **argv)
 {
     ok = argc > 2 && strcmp(argv[2], "ok") == 0;
-    CHECK(cudaMalloc(&a, BYTES));
-    CHECK(cudaMalloc(&b, BYTES + 4096));
-    CHECK(cudaHostAlloc((void **)&pinned, BYTES, 0));
-    CHECK(cudaHostAlloc((void **)&pinned2, BYTES, 0));
-    CHECK(cudaMemset(a, 0, BYTES));
-    CHECK(cudaMemset(b, 0, BYTES + 4096));
-    CHECK(cudaStreamCreateWithFlags(&first, cudaStreamNonBlocking));
-    CHECK(cudaStreamCreateWithFlags(&second, cudaStreamNonBlocking));
-    CHECK(cudaStreamCreate(&blocking));
-    CHECK(cudaEventCreate(&event));
-    CHECK(cudaDeviceSynchronize());
+    MUST(cudaMalloc(&a, BYTES));
+    MUST(cudaMalloc(&b, BYTES + 4096));
+    MUST(cudaHostAlloc((void **)&pinned, BYTES, 0));
+    MUST(cudaHostAlloc((void **)&pinned2, BYTES, 0));
+    MUST(cudaMemset(a, 0, BYTES));
+    MUST(cudaMemset(b, 0, BYTES + 4096));
+    MUST(cudaStreamCreateWithFlags(&first, cudaStreamNonBlocking));
+    MUST(cudaStreamCreateWithFlags(&second, cudaStreamNonBlocking));
+    MUST(cudaStreamCreate(&blocking));
+    MUST(cudaEventCreate(&event));
+    MUST(cudaDeviceSynchronize());
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
         if (argc > 1 && strcmp(argv[1], modes[i].name) == 0) {
             modes[i].run();
-            CHECK(cudaDeviceSynchronize());
-            CHECK(cudaEventDestroy(event));
-            CHECK(cudaStreamDestroy(first));
-            CHECK(cudaStreamDestroy(second));
-            CHECK(cudaStreamDestroy(blocking));
-            CHECK(cudaFreeHost(pinned));
-            CHECK(cudaFreeHost(pinned2));
-            CHECK(cudaFree(a));
-            CHECK(cudaFree(b));
+            MUST(cudaDeviceSynchronize());
+            MUST(cudaEventDestroy(event));
+            MUST(cudaStreamDestroy(first));
+            MUST(cudaStreamDestroy(second));
+            MUST(cudaStreamDestroy(blocking));
+            MUST(cudaFreeHost(pinned));
+            MUST(cudaFreeHost(pinned2));
+            MUST(cudaFree(a));
+            MUST(cudaFree(b));
             puts("done");
             return 0;
         }

@@ -7,15 +7,7 @@
 #include <math.h>
 #include <cuda_runtime.h>
 
-#define CHECK(call) check(call, #call)
-
-static void check(cudaError_t status, const char *call)
-{
-    if (status != cudaSuccess) {
-        printf("%s: %s\n", call, cudaGetErrorString(status));
-        exit(1);
-    }
-}
+#include "../must.h"
 
 #define ROWS    9
 #define COLUMNS 45
@@ -52,30 +44,30 @@ int main(void)
     float *a, *b, *norms;
     cudaStream_t stream;
 
-    CHECK(cudaStreamCreate(&stream));
-    CHECK(cudaMalloc(&a, 2 * ROWS * COLUMNS * sizeof(float)));
+    MUST(cudaStreamCreate(&stream));
+    MUST(cudaMalloc(&a, 2 * ROWS * COLUMNS * sizeof(float)));
     b = a + ROWS * COLUMNS;
-    CHECK(cudaMallocAsync(&norms, ROWS * sizeof(float), stream));
+    MUST(cudaMallocAsync(&norms, ROWS * sizeof(float), stream));
     fill<<<4, 128, 0, stream>>>(a, ROWS * COLUMNS, 5);
     fill<<<4, 128, 0, stream>>>(b, ROWS * COLUMNS, 7);
     row_norms<<<ROWS, 32, 0, stream>>>(norms, a);
     scale_rows<<<ROWS, 32, 0, stream>>>(a, norms);
 #ifdef WRONG
-    CHECK(cudaFreeAsync(norms, stream));
+    MUST(cudaFreeAsync(norms, stream));
     scale_rows<<<ROWS, 32, 0, stream>>>(b, norms);
 #else
     scale_rows<<<ROWS, 32, 0, stream>>>(b, norms);
-    CHECK(cudaFreeAsync(norms,
+    MUST(cudaFreeAsync(norms,
                         stream)); /* the launch above may still run: the stream keeps the order */
 #endif
-    CHECK(cudaGetLastError());
-    CHECK(cudaMemcpyAsync(host, a, sizeof(host), cudaMemcpyDeviceToHost, stream));
-    CHECK(cudaStreamSynchronize(stream));
+    MUST(cudaGetLastError());
+    MUST(cudaMemcpyAsync(host, a, sizeof(host), cudaMemcpyDeviceToHost, stream));
+    MUST(cudaStreamSynchronize(stream));
     double sum = 0.0;
     for (int i = 0; i < 2 * ROWS * COLUMNS; i++)
         sum += host[i] * (double)(1 + i % 5);
     printf("async_norms %.4f\n", sum);
-    CHECK(cudaFree(a));
-    CHECK(cudaStreamDestroy(stream));
+    MUST(cudaFree(a));
+    MUST(cudaStreamDestroy(stream));
     return 0;
 }

@@ -4,6 +4,7 @@ PAIRS_WRONG := $(PAIR_NAMES:%=$(B)/programs/pairs/%_wrong)
 PAIRS_RIGHT := $(PAIR_NAMES:%=$(B)/programs/pairs/%_right)
 PAIRS += $(PAIRS_WRONG) $(PAIRS_RIGHT)
 
+$(PAIRS): tests/programs/must.h
 PAIR_NVCCFLAGS = -O2 -g -lineinfo -cudart shared
 
 $(PAIRS_WRONG): $(B)/programs/pairs/%_wrong: tests/programs/pairs/%.cu

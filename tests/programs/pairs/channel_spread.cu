@@ -6,15 +6,7 @@
 #include <math.h>
 #include <cuda_runtime.h>
 
-#define CHECK(call) check(call, #call)
-
-static void check(cudaError_t status, const char *call)
-{
-    if (status != cudaSuccess) {
-        printf("%s: %s\n", call, cudaGetErrorString(status));
-        exit(1);
-    }
-}
+#include "../must.h"
 
 #define CHANNELS 7
 #define SAMPLES  300
@@ -71,20 +63,20 @@ int main(void)
     float host[CHANNELS];
     float *x, *means, *variances, *out;
 
-    CHECK(cudaMalloc(&x, CHANNELS * SAMPLES * sizeof(float)));
-    CHECK(cudaMalloc(&means, CHANNELS * sizeof(float)));
-    CHECK(cudaMalloc(&variances, CHANNELS * sizeof(float)));
-    CHECK(cudaMalloc(&out, CHANNELS * sizeof(float)));
+    MUST(cudaMalloc(&x, CHANNELS * SAMPLES * sizeof(float)));
+    MUST(cudaMalloc(&means, CHANNELS * sizeof(float)));
+    MUST(cudaMalloc(&variances, CHANNELS * sizeof(float)));
+    MUST(cudaMalloc(&out, CHANNELS * sizeof(float)));
     make_samples<<<CHANNELS, 64>>>(x, SAMPLES);
     moments<<<CHANNELS, 32>>>(means, variances, x, SAMPLES);
     spread<<<1, 32>>>(out, variances, CHANNELS);
-    CHECK(cudaGetLastError());
-    CHECK(cudaDeviceSynchronize());
-    CHECK(cudaMemcpy(host, out, sizeof(host), cudaMemcpyDeviceToHost));
+    MUST(cudaGetLastError());
+    MUST(cudaDeviceSynchronize());
+    MUST(cudaMemcpy(host, out, sizeof(host), cudaMemcpyDeviceToHost));
     printf("channel_spread %.3f %.3f\n", host[0], host[CHANNELS - 1]);
-    CHECK(cudaFree(out));
-    CHECK(cudaFree(variances));
-    CHECK(cudaFree(means));
-    CHECK(cudaFree(x));
+    MUST(cudaFree(out));
+    MUST(cudaFree(variances));
+    MUST(cudaFree(means));
+    MUST(cudaFree(x));
     return 0;
 }

@@ -5,15 +5,7 @@
 #include <stdlib.h>
 #include <cuda_runtime.h>
 
-#define CHECK(call) check(call, #call)
-
-static void check(cudaError_t status, const char *call)
-{
-    if (status != cudaSuccess) {
-        printf("%s: %s\n", call, cudaGetErrorString(status));
-        exit(1);
-    }
-}
+#include "../must.h"
 
 #define COUNT 251
 #define BLOCK 256
@@ -74,22 +66,22 @@ int main(void)
     int *position;
     unsigned int *result;
 
-    CHECK(cudaMalloc(&keys, COUNT));
-    CHECK(cudaMalloc(&position, (COUNT + 1) * sizeof(int)));
-    CHECK(cudaMalloc(&kept, COUNT));
-    CHECK(cudaMalloc(&result, sizeof(host)));
-    CHECK(cudaMemset(kept, 0, COUNT));
+    MUST(cudaMalloc(&keys, COUNT));
+    MUST(cudaMalloc(&position, (COUNT + 1) * sizeof(int)));
+    MUST(cudaMalloc(&kept, COUNT));
+    MUST(cudaMalloc(&result, sizeof(host)));
+    MUST(cudaMemset(kept, 0, COUNT));
     make_keys<<<4, 64>>>(keys, COUNT);
     positions<<<1, BLOCK>>>(position, keys, COUNT, 100);
     scatter<<<3, 96>>>(kept, keys, position, COUNT);
     digest<<<1, 1>>>(result, kept, position, COUNT);
-    CHECK(cudaGetLastError());
-    CHECK(cudaDeviceSynchronize());
-    CHECK(cudaMemcpy(host, result, sizeof(host), cudaMemcpyDeviceToHost));
+    MUST(cudaGetLastError());
+    MUST(cudaDeviceSynchronize());
+    MUST(cudaMemcpy(host, result, sizeof(host), cudaMemcpyDeviceToHost));
     printf("compact_front %u %u\n", host[0], host[1]);
-    CHECK(cudaFree(result));
-    CHECK(cudaFree(kept));
-    CHECK(cudaFree(position));
-    CHECK(cudaFree(keys));
+    MUST(cudaFree(result));
+    MUST(cudaFree(kept));
+    MUST(cudaFree(position));
+    MUST(cudaFree(keys));
     return 0;
 }

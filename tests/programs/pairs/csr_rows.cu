@@ -5,15 +5,7 @@
 #include <stdlib.h>
 #include <cuda_runtime.h>
 
-#define CHECK(call) check(call, #call)
-
-static void check(cudaError_t status, const char *call)
-{
-    if (status != cudaSuccess) {
-        printf("%s: %s\n", call, cudaGetErrorString(status));
-        exit(1);
-    }
-}
+#include "../must.h"
 
 #define ROWS    75
 #define COLUMNS 40
@@ -59,31 +51,31 @@ int main(void)
             values[nonzeros] = (float)(1 + (row + k) % 4);
         }
     }
-    CHECK(cudaMallocManaged(&x, COLUMNS * sizeof(float)));
-    CHECK(cudaMallocManaged(&seen, sizeof(int)));
-    CHECK(cudaMalloc(&d_starts, sizeof(starts)));
-    CHECK(cudaMalloc(&d_columns, nonzeros * sizeof(int)));
-    CHECK(cudaMalloc(&d_values, nonzeros * sizeof(float)));
-    CHECK(cudaMalloc(&d_y, sizeof(y)));
+    MUST(cudaMallocManaged(&x, COLUMNS * sizeof(float)));
+    MUST(cudaMallocManaged(&seen, sizeof(int)));
+    MUST(cudaMalloc(&d_starts, sizeof(starts)));
+    MUST(cudaMalloc(&d_columns, nonzeros * sizeof(int)));
+    MUST(cudaMalloc(&d_values, nonzeros * sizeof(float)));
+    MUST(cudaMalloc(&d_y, sizeof(y)));
     *seen = 0;
-    CHECK(cudaMemcpy(d_starts, starts, sizeof(starts), cudaMemcpyHostToDevice));
-    CHECK(cudaMemcpy(d_columns, columns, nonzeros * sizeof(int), cudaMemcpyHostToDevice));
-    CHECK(cudaMemcpy(d_values, values, nonzeros * sizeof(float), cudaMemcpyHostToDevice));
+    MUST(cudaMemcpy(d_starts, starts, sizeof(starts), cudaMemcpyHostToDevice));
+    MUST(cudaMemcpy(d_columns, columns, nonzeros * sizeof(int), cudaMemcpyHostToDevice));
+    MUST(cudaMemcpy(d_values, values, nonzeros * sizeof(float), cudaMemcpyHostToDevice));
     make_vector<<<1, 64>>>(x, COLUMNS);
     spmv<<<2, 32>>>(d_y, seen, d_starts, d_columns, d_values, x, 50, starts[50]);
     spmv<<<3, 32>>>(d_y, seen, d_starts, d_columns, d_values, x, ROWS, nonzeros);
-    CHECK(cudaGetLastError());
-    CHECK(cudaDeviceSynchronize());
-    CHECK(cudaMemcpy(y, d_y, sizeof(y), cudaMemcpyDeviceToHost));
+    MUST(cudaGetLastError());
+    MUST(cudaDeviceSynchronize());
+    MUST(cudaMemcpy(y, d_y, sizeof(y), cudaMemcpyDeviceToHost));
     float sum = 0.0f;
     for (int row = 0; row < ROWS; row++)
         sum += y[row];
     printf("csr_rows %.2f %.2f %d\n", sum, y[ROWS - 1], *seen);
-    CHECK(cudaFree(d_y));
-    CHECK(cudaFree(d_values));
-    CHECK(cudaFree(d_columns));
-    CHECK(cudaFree(d_starts));
-    CHECK(cudaFree(seen));
-    CHECK(cudaFree(x));
+    MUST(cudaFree(d_y));
+    MUST(cudaFree(d_values));
+    MUST(cudaFree(d_columns));
+    MUST(cudaFree(d_starts));
+    MUST(cudaFree(seen));
+    MUST(cudaFree(x));
     return 0;
 }

@@ -5,15 +5,7 @@
 #include <stdlib.h>
 #include <cuda_runtime.h>
 
-#define CHECK(call) check(call, #call)
-
-static void check(cudaError_t status, const char *call)
-{
-    if (status != cudaSuccess) {
-        printf("%s: %s\n", call, cudaGetErrorString(status));
-        exit(1);
-    }
-}
+#include "../must.h"
 
 #define HISTORY 16
 #define COUNT   201
@@ -45,9 +37,9 @@ int main(void)
     double *slab, *history, *current, *fresh, *out;
 
     /* Two arrays carved out of one allocation: 16 old samples, then the current ones. */
-    CHECK(cudaMalloc(&slab, (HISTORY + COUNT) * sizeof(double)));
-    CHECK(cudaMalloc(&fresh, COUNT * sizeof(double)));
-    CHECK(cudaMalloc(&out, 2 * COUNT * sizeof(double)));
+    MUST(cudaMalloc(&slab, (HISTORY + COUNT) * sizeof(double)));
+    MUST(cudaMalloc(&fresh, COUNT * sizeof(double)));
+    MUST(cudaMalloc(&out, 2 * COUNT * sizeof(double)));
     history = slab;
     current = slab + HISTORY;
     series<<<1, 32>>>(history, HISTORY, 100.0);
@@ -55,12 +47,12 @@ int main(void)
     series<<<2, 128>>>(fresh, COUNT, 10.0);
     delta<<<2, 128>>>(out, current, COUNT, 1);
     delta<<<3, 96>>>(out + COUNT, fresh, COUNT, 0);
-    CHECK(cudaGetLastError());
-    CHECK(cudaDeviceSynchronize());
-    CHECK(cudaMemcpy(host, out, sizeof(host), cudaMemcpyDeviceToHost));
+    MUST(cudaGetLastError());
+    MUST(cudaDeviceSynchronize());
+    MUST(cudaMemcpy(host, out, sizeof(host), cudaMemcpyDeviceToHost));
     printf("delta_front %.2f %.2f %.2f\n", host[0], host[COUNT], host[2 * COUNT - 1]);
-    CHECK(cudaFree(out));
-    CHECK(cudaFree(fresh));
-    CHECK(cudaFree(slab));
+    MUST(cudaFree(out));
+    MUST(cudaFree(fresh));
+    MUST(cudaFree(slab));
     return 0;
 }

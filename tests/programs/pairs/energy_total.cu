@@ -5,15 +5,7 @@
 #include <stdlib.h>
 #include <cuda_runtime.h>
 
-#define CHECK(call) check(call, #call)
-
-static void check(cudaError_t status, const char *call)
-{
-    if (status != cudaSuccess) {
-        printf("%s: %s\n", call, cudaGetErrorString(status));
-        exit(1);
-    }
-}
+#include "../must.h"
 
 #define COUNT 300
 #define BLOCK 64
@@ -73,20 +65,20 @@ int main(void)
     int blocks = (COUNT + BLOCK - 1) / BLOCK;
     int words = COUNT * sizeof(struct particle) / sizeof(uint2);
 
-    CHECK(cudaMalloc(&totals, sizeof(host)));
-    CHECK(cudaMalloc(&particles, COUNT * sizeof(struct particle)));
-    CHECK(cudaMalloc(&reversed, COUNT * sizeof(struct particle)));
-    CHECK(cudaMemset(totals, 0, sizeof(host)));
+    MUST(cudaMalloc(&totals, sizeof(host)));
+    MUST(cudaMalloc(&particles, COUNT * sizeof(struct particle)));
+    MUST(cudaMalloc(&reversed, COUNT * sizeof(struct particle)));
+    MUST(cudaMemset(totals, 0, sizeof(host)));
     setup<<<blocks, BLOCK>>>(particles, COUNT);
     reverse<<<(words + 127) / 128, 128>>>((uint2 *)reversed, (const uint2 *)particles, COUNT);
     energy<<<blocks, BLOCK>>>(totals, particles, COUNT);
     energy<<<2, BLOCK>>>(totals + 1, reversed, 100);
-    CHECK(cudaGetLastError());
-    CHECK(cudaDeviceSynchronize());
-    CHECK(cudaMemcpy(host, totals, sizeof(host), cudaMemcpyDeviceToHost));
+    MUST(cudaGetLastError());
+    MUST(cudaDeviceSynchronize());
+    MUST(cudaMemcpy(host, totals, sizeof(host), cudaMemcpyDeviceToHost));
     printf("energy_total %llu %llu\n", host[0], host[1]);
-    CHECK(cudaFree(reversed));
-    CHECK(cudaFree(particles));
-    CHECK(cudaFree(totals));
+    MUST(cudaFree(reversed));
+    MUST(cudaFree(particles));
+    MUST(cudaFree(totals));
     return 0;
 }

@@ -5,15 +5,7 @@
 #include <stdlib.h>
 #include <cuda_runtime.h>
 
-#define CHECK(call) check(call, #call)
-
-static void check(cudaError_t status, const char *call)
-{
-    if (status != cudaSuccess) {
-        printf("%s: %s\n", call, cudaGetErrorString(status));
-        exit(1);
-    }
-}
+#include "../must.h"
 
 #define ROOM   256
 #define LEVELS 200
@@ -52,25 +44,25 @@ int main(void)
     unsigned short *table, *active, *out;
     unsigned char *pixels;
 
-    CHECK(cudaMalloc(&table, ROOM * sizeof(unsigned short)));
-    CHECK(cudaMalloc(&active, ROOM * sizeof(unsigned short)));
-    CHECK(cudaMalloc(&pixels, PIXELS));
-    CHECK(cudaMalloc(&out, PIXELS * sizeof(unsigned short)));
+    MUST(cudaMalloc(&table, ROOM * sizeof(unsigned short)));
+    MUST(cudaMalloc(&active, ROOM * sizeof(unsigned short)));
+    MUST(cudaMalloc(&pixels, PIXELS));
+    MUST(cudaMalloc(&out, PIXELS * sizeof(unsigned short)));
     build<<<2, 128>>>(table, LEVELS);
     /* The whole table is handed over, also the part that is not in use. */
-    CHECK(cudaMemcpy(active, table, ROOM * sizeof(unsigned short), cudaMemcpyDeviceToDevice));
+    MUST(cudaMemcpy(active, table, ROOM * sizeof(unsigned short), cudaMemcpyDeviceToDevice));
     paint<<<8, 128>>>(pixels, PIXELS);
     tone<<<3, 96>>>(out, pixels, active, PIXELS, LEVELS);
-    CHECK(cudaGetLastError());
-    CHECK(cudaDeviceSynchronize());
-    CHECK(cudaMemcpy(host, out, sizeof(host), cudaMemcpyDeviceToHost));
+    MUST(cudaGetLastError());
+    MUST(cudaDeviceSynchronize());
+    MUST(cudaMemcpy(host, out, sizeof(host), cudaMemcpyDeviceToHost));
     unsigned int hash = 0;
     for (int i = 0; i < PIXELS; i++)
         hash = 31 * hash + host[i];
     printf("gamma_table %u %u\n", (unsigned int)host[5], hash);
-    CHECK(cudaFree(out));
-    CHECK(cudaFree(pixels));
-    CHECK(cudaFree(active));
-    CHECK(cudaFree(table));
+    MUST(cudaFree(out));
+    MUST(cudaFree(pixels));
+    MUST(cudaFree(active));
+    MUST(cudaFree(table));
     return 0;
 }

@@ -6,15 +6,7 @@
 #include <stdlib.h>
 #include <cuda_runtime.h>
 
-#define CHECK(call) check(call, #call)
-
-static void check(cudaError_t status, const char *call)
-{
-    if (status != cudaSuccess) {
-        printf("%s: %s\n", call, cudaGetErrorString(status));
-        exit(1);
-    }
-}
+#include "../must.h"
 
 #define VOCABULARY 50
 #define WIDTH      24
@@ -60,21 +52,21 @@ int main(void)
         tokens[i] = i * 17 % VOCABULARY;
     tokens[TOKENS - 2] = VOCABULARY - 1;
     tokens[TOKENS - 1] = VOCABULARY; /* padding */
-    CHECK(cudaMalloc(&d_tokens, sizeof(tokens)));
-    CHECK(cudaMalloc(&table, VOCABULARY * WIDTH * sizeof(float)));
-    CHECK(cudaMalloc(&rows, TOKENS * WIDTH * sizeof(float)));
-    CHECK(cudaMalloc(&d_mean, sizeof(mean)));
-    CHECK(cudaMemcpy(d_tokens, tokens, sizeof(tokens), cudaMemcpyHostToDevice));
+    MUST(cudaMalloc(&d_tokens, sizeof(tokens)));
+    MUST(cudaMalloc(&table, VOCABULARY * WIDTH * sizeof(float)));
+    MUST(cudaMalloc(&rows, TOKENS * WIDTH * sizeof(float)));
+    MUST(cudaMalloc(&d_mean, sizeof(mean)));
+    MUST(cudaMemcpy(d_tokens, tokens, sizeof(tokens), cudaMemcpyHostToDevice));
     make_table<<<10, 128>>>(table, VOCABULARY * WIDTH);
     gather<<<TOKENS, WIDTH>>>(rows, table, d_tokens, VOCABULARY);
     pool<<<1, WIDTH>>>(d_mean, rows, TOKENS);
-    CHECK(cudaGetLastError());
-    CHECK(cudaDeviceSynchronize());
-    CHECK(cudaMemcpy(mean, d_mean, sizeof(mean), cudaMemcpyDeviceToHost));
+    MUST(cudaGetLastError());
+    MUST(cudaDeviceSynchronize());
+    MUST(cudaMemcpy(mean, d_mean, sizeof(mean), cudaMemcpyDeviceToHost));
     printf("gather_padding %.5f %.5f\n", mean[0], mean[WIDTH - 1]);
-    CHECK(cudaFree(d_mean));
-    CHECK(cudaFree(rows));
-    CHECK(cudaFree(table));
-    CHECK(cudaFree(d_tokens));
+    MUST(cudaFree(d_mean));
+    MUST(cudaFree(rows));
+    MUST(cudaFree(table));
+    MUST(cudaFree(d_tokens));
     return 0;
 }

@@ -6,15 +6,7 @@
 #include <stdlib.h>
 #include <cuda_runtime.h>
 
-#define CHECK(call) check(call, #call)
-
-static void check(cudaError_t status, const char *call)
-{
-    if (status != cudaSuccess) {
-        printf("%s: %s\n", call, cudaGetErrorString(status));
-        exit(1);
-    }
-}
+#include "../must.h"
 
 #define M 20
 #define N 28
@@ -55,21 +47,21 @@ int main(void)
     dim3 block(16, 4);
     dim3 grid((N + 15) / 16, (M + 3) / 4);
 
-    CHECK(cudaMalloc(&slab, (M * K + K * N) * sizeof(float))); /* A and B side by side */
-    CHECK(cudaMalloc(&c, M * N * sizeof(float)));
+    MUST(cudaMalloc(&slab, (M * K + K * N) * sizeof(float))); /* A and B side by side */
+    MUST(cudaMalloc(&c, M * N * sizeof(float)));
     a = slab;
     b = a + M * K;
     fill<<<(M * K + K * N + 127) / 128, 128>>>(slab, M * K + K * N, 5);
     gemm<<<grid, block>>>(c, a, b, 0, K / 2, 2.0f, 0.0f);
     gemm<<<grid, block>>>(c, a, b, K / 2, K, 2.0f, 1.0f);
-    CHECK(cudaGetLastError());
-    CHECK(cudaDeviceSynchronize());
-    CHECK(cudaMemcpy(host, c, sizeof(host), cudaMemcpyDeviceToHost));
+    MUST(cudaGetLastError());
+    MUST(cudaDeviceSynchronize());
+    MUST(cudaMemcpy(host, c, sizeof(host), cudaMemcpyDeviceToHost));
     double sum = 0.0;
     for (int i = 0; i < M * N; i++)
         sum += host[i] * (double)(1 + i % 3);
     printf("gemm_beta %.4f %.4f\n", sum, host[M * N - 1]);
-    CHECK(cudaFree(c));
-    CHECK(cudaFree(slab));
+    MUST(cudaFree(c));
+    MUST(cudaFree(slab));
     return 0;
 }

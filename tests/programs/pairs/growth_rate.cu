@@ -7,15 +7,7 @@
 #include <math.h>
 #include <cuda_runtime.h>
 
-#define CHECK(call) check(call, #call)
-
-static void check(cudaError_t status, const char *call)
-{
-    if (status != cudaSuccess) {
-        printf("%s: %s\n", call, cudaGetErrorString(status));
-        exit(1);
-    }
-}
+#include "../must.h"
 
 #define RATES    190
 #define ACCOUNTS 37
@@ -60,18 +52,18 @@ int main(void)
     float host[ACCOUNTS];
     float *rates, *growth, *balances;
 
-    CHECK(cudaMalloc(&rates, RATES * sizeof(float)));
-    CHECK(cudaMalloc(&growth, RATES * sizeof(float)));
-    CHECK(cudaMalloc(&balances, sizeof(host)));
+    MUST(cudaMalloc(&rates, RATES * sizeof(float)));
+    MUST(cudaMalloc(&growth, RATES * sizeof(float)));
+    MUST(cudaMalloc(&balances, sizeof(host)));
     make_rates<<<3, 64>>>(rates, RATES);
     growths<<<1, 96>>>(growth, rates, RATES);
     accounts<<<2, 32>>>(balances, growth, ACCOUNTS, RATES);
-    CHECK(cudaGetLastError());
-    CHECK(cudaDeviceSynchronize());
-    CHECK(cudaMemcpy(host, balances, sizeof(host), cudaMemcpyDeviceToHost));
+    MUST(cudaGetLastError());
+    MUST(cudaDeviceSynchronize());
+    MUST(cudaMemcpy(host, balances, sizeof(host), cudaMemcpyDeviceToHost));
     printf("growth_rate %.3f %.3f\n", host[0], host[ACCOUNTS - 1]);
-    CHECK(cudaFree(balances));
-    CHECK(cudaFree(growth));
-    CHECK(cudaFree(rates));
+    MUST(cudaFree(balances));
+    MUST(cudaFree(growth));
+    MUST(cudaFree(rates));
     return 0;
 }

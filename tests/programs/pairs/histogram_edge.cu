@@ -5,15 +5,7 @@
 #include <stdlib.h>
 #include <cuda_runtime.h>
 
-#define CHECK(call) check(call, #call)
-
-static void check(cudaError_t status, const char *call)
-{
-    if (status != cudaSuccess) {
-        printf("%s: %s\n", call, cudaGetErrorString(status));
-        exit(1);
-    }
-}
+#include "../must.h"
 
 #define SAMPLES 1000
 #define BINS    37
@@ -58,20 +50,20 @@ int main(void)
     float *samples;
     unsigned int *bins, *below;
 
-    CHECK(cudaMemcpyToSymbol(range, limits, sizeof(limits)));
-    CHECK(cudaMalloc(&samples, SAMPLES * sizeof(float)));
-    CHECK(cudaMalloc(&bins, BINS * sizeof(unsigned int)));
-    CHECK(cudaMalloc(&below, BINS * sizeof(unsigned int)));
-    CHECK(cudaMemset(bins, 0, BINS * sizeof(unsigned int)));
+    MUST(cudaMemcpyToSymbol(range, limits, sizeof(limits)));
+    MUST(cudaMalloc(&samples, SAMPLES * sizeof(float)));
+    MUST(cudaMalloc(&bins, BINS * sizeof(unsigned int)));
+    MUST(cudaMalloc(&below, BINS * sizeof(unsigned int)));
+    MUST(cudaMemset(bins, 0, BINS * sizeof(unsigned int)));
     make_samples<<<8, 128>>>(samples, SAMPLES);
     histogram<<<3, 96>>>(bins, samples, SAMPLES, BINS);
     running_sum<<<1, 64>>>(below, bins, BINS);
-    CHECK(cudaGetLastError());
-    CHECK(cudaDeviceSynchronize());
-    CHECK(cudaMemcpy(host, below, sizeof(host), cudaMemcpyDeviceToHost));
+    MUST(cudaGetLastError());
+    MUST(cudaDeviceSynchronize());
+    MUST(cudaMemcpy(host, below, sizeof(host), cudaMemcpyDeviceToHost));
     printf("histogram_edge %u %u %u\n", host[0], host[BINS / 2], host[BINS - 1]);
-    CHECK(cudaFree(below));
-    CHECK(cudaFree(bins));
-    CHECK(cudaFree(samples));
+    MUST(cudaFree(below));
+    MUST(cudaFree(bins));
+    MUST(cudaFree(samples));
     return 0;
 }

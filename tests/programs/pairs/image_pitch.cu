@@ -5,15 +5,7 @@
 #include <stdlib.h>
 #include <cuda_runtime.h>
 
-#define CHECK(call) check(call, #call)
-
-static void check(cudaError_t status, const char *call)
-{
-    if (status != cudaSuccess) {
-        printf("%s: %s\n", call, cudaGetErrorString(status));
-        exit(1);
-    }
-}
+#include "../must.h"
 
 #define WIDTH  75
 #define HEIGHT 21
@@ -57,24 +49,24 @@ int main(void)
     dim3 block(32, 4);
     dim3 grid((WIDTH + 31) / 32, (HEIGHT + 3) / 4);
 
-    CHECK(cudaMalloc(&sums, sizeof(host)));
-    CHECK(cudaMallocPitch(&image, &pitch, WIDTH * sizeof(unsigned short), HEIGHT));
-    CHECK(cudaMalloc(&copy, pitch * HEIGHT));
-    CHECK(cudaMemset2D(image, pitch, 0, WIDTH * sizeof(unsigned short), HEIGHT));
+    MUST(cudaMalloc(&sums, sizeof(host)));
+    MUST(cudaMallocPitch(&image, &pitch, WIDTH * sizeof(unsigned short), HEIGHT));
+    MUST(cudaMalloc(&copy, pitch * HEIGHT));
+    MUST(cudaMemset2D(image, pitch, 0, WIDTH * sizeof(unsigned short), HEIGHT));
     shade<<<grid, block>>>(image, pitch, WIDTH, HEIGHT, 100);
     row_sums<<<1, HEIGHT>>>(sums, (const char *)image, pitch, WIDTH, HEIGHT);
     /* The whole storage goes across, with the never written bytes between the rows. */
-    CHECK(cudaMemcpy(copy, image, pitch * HEIGHT, cudaMemcpyDeviceToDevice));
+    MUST(cudaMemcpy(copy, image, pitch * HEIGHT, cudaMemcpyDeviceToDevice));
     row_sums<<<1, HEIGHT>>>(sums + HEIGHT, copy, pitch, WIDTH, HEIGHT);
-    CHECK(cudaGetLastError());
-    CHECK(cudaDeviceSynchronize());
-    CHECK(cudaMemcpy(host, sums, sizeof(host), cudaMemcpyDeviceToHost));
+    MUST(cudaGetLastError());
+    MUST(cudaDeviceSynchronize());
+    MUST(cudaMemcpy(host, sums, sizeof(host), cudaMemcpyDeviceToHost));
     unsigned int total = 0;
     for (int i = 0; i < 2 * HEIGHT; i++)
         total = 31 * total + host[i];
     printf("image_pitch %u %u %u\n", host[0], host[HEIGHT - 1], total);
-    CHECK(cudaFree(copy));
-    CHECK(cudaFree(image));
-    CHECK(cudaFree(sums));
+    MUST(cudaFree(copy));
+    MUST(cudaFree(image));
+    MUST(cudaFree(sums));
     return 0;
 }

@@ -5,15 +5,7 @@
 #include <stdlib.h>
 #include <cuda_runtime.h>
 
-#define CHECK(call) check(call, #call)
-
-static void check(cudaError_t status, const char *call)
-{
-    if (status != cudaSuccess) {
-        printf("%s: %s\n", call, cudaGetErrorString(status));
-        exit(1);
-    }
-}
+#include "../must.h"
 
 #define ROWS    9
 #define COLUMNS 33
@@ -57,21 +49,21 @@ int main(void)
     static float host[ROWS * COLUMNS];
     float *counts, *totals, *out;
 
-    CHECK(cudaMalloc(&counts, sizeof(host)));
-    CHECK(cudaMalloc(&totals, ROWS * sizeof(float)));
-    CHECK(cudaMalloc(&out, sizeof(host)));
+    MUST(cudaMalloc(&counts, sizeof(host)));
+    MUST(cudaMalloc(&totals, ROWS * sizeof(float)));
+    MUST(cudaMalloc(&out, sizeof(host)));
     make_counts<<<5, 64>>>(counts, ROWS, COLUMNS);
     row_totals<<<ROWS, 32>>>(totals, counts, COLUMNS);
     shares<<<5, 64>>>(out, counts, totals, ROWS, COLUMNS);
-    CHECK(cudaGetLastError());
-    CHECK(cudaDeviceSynchronize());
-    CHECK(cudaMemcpy(host, out, sizeof(host), cudaMemcpyDeviceToHost));
+    MUST(cudaGetLastError());
+    MUST(cudaDeviceSynchronize());
+    MUST(cudaMemcpy(host, out, sizeof(host), cudaMemcpyDeviceToHost));
     float sum = 0.0f;
     for (int i = 0; i < ROWS * COLUMNS; i++)
         sum += host[i];
     printf("normalise_rows %.4f %.5f\n", sum, host[1]);
-    CHECK(cudaFree(out));
-    CHECK(cudaFree(totals));
-    CHECK(cudaFree(counts));
+    MUST(cudaFree(out));
+    MUST(cudaFree(totals));
+    MUST(cudaFree(counts));
     return 0;
 }

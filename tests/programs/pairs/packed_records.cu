@@ -5,15 +5,7 @@
 #include <stdlib.h>
 #include <cuda_runtime.h>
 
-#define CHECK(call) check(call, #call)
-
-static void check(cudaError_t status, const char *call)
-{
-    if (status != cudaSuccess) {
-        printf("%s: %s\n", call, cudaGetErrorString(status));
-        exit(1);
-    }
-}
+#include "../must.h"
 
 #define RECORDS 77
 #define RECORD  12
@@ -64,12 +56,12 @@ int main(void)
     char *packed;
     double *values, *result;
 
-    CHECK(cudaMalloc(&packed, RECORDS * RECORD));
-    CHECK(cudaMalloc(&values, RECORDS * sizeof(double)));
-    CHECK(cudaMalloc(&result, sizeof(double)));
+    MUST(cudaMalloc(&packed, RECORDS * RECORD));
+    MUST(cudaMalloc(&values, RECORDS * sizeof(double)));
+    MUST(cudaMalloc(&result, sizeof(double)));
     pack<<<3, 32>>>(packed, RECORDS);
-    CHECK(cudaGetLastError());
-    CHECK(cudaDeviceSynchronize());
+    MUST(cudaGetLastError());
+    MUST(cudaDeviceSynchronize());
     unpack<<<3, 32>>>(values, packed, RECORDS);
     cudaError_t status = cudaDeviceSynchronize();
     if (status != cudaSuccess) { /* sticky: nothing more can be done on this device */
@@ -77,12 +69,12 @@ int main(void)
         return 0;
     }
     weighted_sum<<<1, 1>>>(result, values, packed, RECORDS);
-    CHECK(cudaGetLastError());
-    CHECK(cudaDeviceSynchronize());
-    CHECK(cudaMemcpy(&host, result, sizeof(host), cudaMemcpyDeviceToHost));
+    MUST(cudaGetLastError());
+    MUST(cudaDeviceSynchronize());
+    MUST(cudaMemcpy(&host, result, sizeof(host), cudaMemcpyDeviceToHost));
     printf("packed_records %.3f\n", host);
-    CHECK(cudaFree(result));
-    CHECK(cudaFree(values));
-    CHECK(cudaFree(packed));
+    MUST(cudaFree(result));
+    MUST(cudaFree(values));
+    MUST(cudaFree(packed));
     return 0;
 }

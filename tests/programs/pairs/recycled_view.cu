@@ -6,15 +6,7 @@
 #include <stdlib.h>
 #include <cuda_runtime.h>
 
-#define CHECK(call) check(call, #call)
-
-static void check(cudaError_t status, const char *call)
-{
-    if (status != cudaSuccess) {
-        printf("%s: %s\n", call, cudaGetErrorString(status));
-        exit(1);
-    }
-}
+#include "../must.h"
 
 #define COUNT 333
 
@@ -52,28 +44,28 @@ int main(void)
     float *samples, *result, *fresh;
     struct view last;
 
-    CHECK(cudaMalloc(&result, sizeof(host)));
-    CHECK(cudaMalloc(&samples, COUNT * sizeof(float)));
-    CHECK(cudaMalloc(&last.samples, COUNT * sizeof(float)));
+    MUST(cudaMalloc(&result, sizeof(host)));
+    MUST(cudaMalloc(&samples, COUNT * sizeof(float)));
+    MUST(cudaMalloc(&last.samples, COUNT * sizeof(float)));
     last.count = COUNT;
     record<<<3, 128>>>(samples, COUNT, 1.0f);
     blend<<<3, 128>>>(last, samples, COUNT);
     total<<<1, 1>>>(result, last.samples, COUNT);
-    CHECK(cudaDeviceSynchronize());
-    CHECK(cudaFree(last.samples));
+    MUST(cudaDeviceSynchronize());
+    MUST(cudaFree(last.samples));
 #ifndef WRONG
     last.count = 0; /* the pointer stays, nobody follows it */
 #endif
-    CHECK(cudaMalloc(&fresh, COUNT * sizeof(float)));
+    MUST(cudaMalloc(&fresh, COUNT * sizeof(float)));
     record<<<3, 128>>>(fresh, COUNT, 100.0f);
     blend<<<3, 128>>>(last, samples, COUNT);
     total<<<1, 1>>>(result + 1, fresh, COUNT);
-    CHECK(cudaGetLastError());
-    CHECK(cudaDeviceSynchronize());
-    CHECK(cudaMemcpy(host, result, sizeof(host), cudaMemcpyDeviceToHost));
+    MUST(cudaGetLastError());
+    MUST(cudaDeviceSynchronize());
+    MUST(cudaMemcpy(host, result, sizeof(host), cudaMemcpyDeviceToHost));
     printf("recycled_view %.1f %.1f\n", host[0], host[1]);
-    CHECK(cudaFree(fresh));
-    CHECK(cudaFree(samples));
-    CHECK(cudaFree(result));
+    MUST(cudaFree(fresh));
+    MUST(cudaFree(samples));
+    MUST(cudaFree(result));
     return 0;
 }

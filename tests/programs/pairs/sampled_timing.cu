@@ -6,15 +6,7 @@
 #include <stdlib.h>
 #include <cuda_runtime.h>
 
-#define CHECK(call) check(call, #call)
-
-static void check(cudaError_t status, const char *call)
-{
-    if (status != cudaSuccess) {
-        printf("%s: %s\n", call, cudaGetErrorString(status));
-        exit(1);
-    }
-}
+#include "../must.h"
 
 #define BLOCKS  12
 #define THREADS 96
@@ -83,24 +75,24 @@ int main(void)
 
     for (int i = 0; i < COUNT; i++)
         host[i] = (float)((i * 37) % 101) / 7;
-    CHECK(cudaMalloc(&in, sizeof host));
-    CHECK(cudaMalloc(&out, sizeof host));
-    CHECK(cudaMalloc(&timings, sizeof kept));
-    CHECK(cudaMalloc(&sum, sizeof *sum));
-    CHECK(cudaMemcpy(in, host, sizeof host, cudaMemcpyHostToDevice));
+    MUST(cudaMalloc(&in, sizeof host));
+    MUST(cudaMalloc(&out, sizeof host));
+    MUST(cudaMalloc(&timings, sizeof kept));
+    MUST(cudaMalloc(&sum, sizeof *sum));
+    MUST(cudaMemcpy(in, host, sizeof host, cudaMemcpyHostToDevice));
     smooth<<<BLOCKS, THREADS>>>(out, in, COUNT, timings, 8);
     total<<<1, 32>>>(sum, out, COUNT);
-    CHECK(cudaGetLastError());
-    CHECK(cudaDeviceSynchronize());
-    CHECK(cudaMemcpy(kept, timings, sizeof kept, cudaMemcpyDeviceToHost));
-    CHECK(cudaMemcpy(&result, sum, sizeof result, cudaMemcpyDeviceToHost));
+    MUST(cudaGetLastError());
+    MUST(cudaDeviceSynchronize());
+    MUST(cudaMemcpy(kept, timings, sizeof kept, cudaMemcpyDeviceToHost));
+    MUST(cudaMemcpy(&result, sum, sizeof result, cudaMemcpyDeviceToHost));
     int good = 0;
     for (int i = 0; i < 8; i++)
         good += kept[i].block == (unsigned int)i && kept[i].start != 0 && kept[i].cycles >= 0;
     printf("sampled_timing %d %.6f\n", good, result);
-    CHECK(cudaFree(sum));
-    CHECK(cudaFree(timings));
-    CHECK(cudaFree(out));
-    CHECK(cudaFree(in));
+    MUST(cudaFree(sum));
+    MUST(cudaFree(timings));
+    MUST(cudaFree(out));
+    MUST(cudaFree(in));
     return 0;
 }

@@ -6,15 +6,7 @@
 #include <stdlib.h>
 #include <cuda_runtime.h>
 
-#define CHECK(call) check(call, #call)
-
-static void check(cudaError_t status, const char *call)
-{
-    if (status != cudaSuccess) {
-        printf("%s: %s\n", call, cudaGetErrorString(status));
-        exit(1);
-    }
-}
+#include "../must.h"
 
 #define BLOCK  200
 #define BLOCKS 3
@@ -60,17 +52,17 @@ int main(void)
 {
     int *values, *sums, *out;
 
-    CHECK(cudaMallocManaged(&out, COUNT * sizeof(int)));
-    CHECK(cudaMalloc(&values, COUNT * sizeof(int)));
-    CHECK(cudaMalloc(&sums, COUNT * sizeof(int)));
+    MUST(cudaMallocManaged(&out, COUNT * sizeof(int)));
+    MUST(cudaMalloc(&values, COUNT * sizeof(int)));
+    MUST(cudaMalloc(&sums, COUNT * sizeof(int)));
     make_values<<<5, 128>>>(values, COUNT);
     scan_block<<<BLOCKS, BLOCK, BLOCK * sizeof(int)>>>(sums, values);
     add_offsets<<<BLOCKS, BLOCK>>>(out, sums);
-    CHECK(cudaGetLastError());
-    CHECK(cudaDeviceSynchronize());
+    MUST(cudaGetLastError());
+    MUST(cudaDeviceSynchronize());
     printf("scan_steps %d %d %d\n", out[0], out[BLOCK], out[COUNT - 1]);
-    CHECK(cudaFree(sums));
-    CHECK(cudaFree(values));
-    CHECK(cudaFree(out));
+    MUST(cudaFree(sums));
+    MUST(cudaFree(values));
+    MUST(cudaFree(out));
     return 0;
 }

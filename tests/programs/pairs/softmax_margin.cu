@@ -7,15 +7,7 @@
 #include <math.h>
 #include <cuda_runtime.h>
 
-#define CHECK(call) check(call, #call)
-
-static void check(cudaError_t status, const char *call)
-{
-    if (status != cudaSuccess) {
-        printf("%s: %s\n", call, cudaGetErrorString(status));
-        exit(1);
-    }
-}
+#include "../must.h"
 
 #define ROWS    6
 #define COLUMNS 64
@@ -62,19 +54,19 @@ int main(void)
     static float host[ROWS * 32];
     float *logits, *out;
 
-    CHECK(cudaMalloc(&logits, ROWS * COLUMNS * sizeof(float)));
-    CHECK(cudaMalloc(&out, sizeof(host)));
+    MUST(cudaMalloc(&logits, ROWS * COLUMNS * sizeof(float)));
+    MUST(cudaMalloc(&out, sizeof(host)));
     make_logits<<<ROWS, 48>>>(logits, COLUMNS);
     mask<<<ROWS, COLUMNS>>>(logits, COLUMNS);
     margins<<<ROWS, 32>>>(out, logits);
-    CHECK(cudaGetLastError());
-    CHECK(cudaDeviceSynchronize());
-    CHECK(cudaMemcpy(host, out, sizeof(host), cudaMemcpyDeviceToHost));
+    MUST(cudaGetLastError());
+    MUST(cudaDeviceSynchronize());
+    MUST(cudaMemcpy(host, out, sizeof(host), cudaMemcpyDeviceToHost));
     double sum = 0.0;
     for (int i = 0; i < ROWS * 32; i++)
         sum += host[i];
     printf("softmax_margin %.3f %.3f\n", sum, host[0]);
-    CHECK(cudaFree(out));
-    CHECK(cudaFree(logits));
+    MUST(cudaFree(out));
+    MUST(cudaFree(logits));
     return 0;
 }

@@ -5,15 +5,7 @@
 #include <stdlib.h>
 #include <cuda_runtime.h>
 
-#define CHECK(call) check(call, #call)
-
-static void check(cudaError_t status, const char *call)
-{
-    if (status != cudaSuccess) {
-        printf("%s: %s\n", call, cudaGetErrorString(status));
-        exit(1);
-    }
-}
+#include "../must.h"
 
 #define BLOCK  128
 #define RADIUS 2
@@ -51,21 +43,21 @@ int main(void)
 {
     float *a, *b, *out_host, *out_device;
 
-    CHECK(cudaMalloc(&a, COUNT * sizeof(float)));
-    CHECK(cudaMalloc(&b, COUNT * sizeof(float)));
-    CHECK(cudaHostAlloc(&out_host, COUNT * sizeof(float), cudaHostAllocMapped));
-    CHECK(cudaHostGetDevicePointer((void **)&out_device, out_host, 0));
+    MUST(cudaMalloc(&a, COUNT * sizeof(float)));
+    MUST(cudaMalloc(&b, COUNT * sizeof(float)));
+    MUST(cudaHostAlloc(&out_host, COUNT * sizeof(float), cudaHostAllocMapped));
+    MUST(cudaHostGetDevicePointer((void **)&out_device, out_host, 0));
     wave<<<6, 120>>>(a, COUNT);
     smooth<<<COUNT / BLOCK, BLOCK>>>(b, a, COUNT);
     smooth<<<COUNT / BLOCK, BLOCK>>>(out_device, b, COUNT);
-    CHECK(cudaGetLastError());
-    CHECK(cudaDeviceSynchronize());
+    MUST(cudaGetLastError());
+    MUST(cudaDeviceSynchronize());
     double sum = 0.0;
     for (int i = 0; i < COUNT; i++)
         sum += out_host[i];
     printf("stencil_halo %.4f %.4f %.4f\n", sum, out_host[0], out_host[COUNT - 1]);
-    CHECK(cudaFreeHost(out_host));
-    CHECK(cudaFree(b));
-    CHECK(cudaFree(a));
+    MUST(cudaFreeHost(out_host));
+    MUST(cudaFree(b));
+    MUST(cudaFree(a));
     return 0;
 }

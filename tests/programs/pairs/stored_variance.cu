@@ -7,15 +7,7 @@
 #include <math.h>
 #include <cuda_runtime.h>
 
-#define CHECK(call) check(call, #call)
-
-static void check(cudaError_t status, const char *call)
-{
-    if (status != cudaSuccess) {
-        printf("%s: %s\n", call, cudaGetErrorString(status));
-        exit(1);
-    }
-}
+#include "../must.h"
 
 #define CHANNELS 21
 #define LENGTH   50
@@ -63,25 +55,25 @@ int main(void)
     variances[11] =
         -3.0e-8f; /* a constant channel, by E[x * x] - E[x] * E[x] in the exporting program */
     variances[16] = 1.0e-41f; /* below the normal numbers */
-    CHECK(cudaMalloc(&x, sizeof(host)));
-    CHECK(cudaMalloc(&d_means, sizeof(means)));
-    CHECK(cudaMalloc(&d_variances, sizeof(variances)));
-    CHECK(cudaMalloc(&scales, CHANNELS * sizeof(float)));
-    CHECK(cudaMemcpy(d_means, means, sizeof(means), cudaMemcpyHostToDevice));
-    CHECK(cudaMemcpy(d_variances, variances, sizeof(variances), cudaMemcpyHostToDevice));
+    MUST(cudaMalloc(&x, sizeof(host)));
+    MUST(cudaMalloc(&d_means, sizeof(means)));
+    MUST(cudaMalloc(&d_variances, sizeof(variances)));
+    MUST(cudaMalloc(&scales, CHANNELS * sizeof(float)));
+    MUST(cudaMemcpy(d_means, means, sizeof(means), cudaMemcpyHostToDevice));
+    MUST(cudaMemcpy(d_variances, variances, sizeof(variances), cudaMemcpyHostToDevice));
     make_input<<<9, 128>>>(x, CHANNELS * LENGTH);
     channel_scales<<<1, 32>>>(scales, d_variances, CHANNELS, 1.0e-3f);
     normalise<<<CHANNELS, 64>>>(x, d_means, scales, LENGTH);
-    CHECK(cudaGetLastError());
-    CHECK(cudaDeviceSynchronize());
-    CHECK(cudaMemcpy(host, x, sizeof(host), cudaMemcpyDeviceToHost));
+    MUST(cudaGetLastError());
+    MUST(cudaDeviceSynchronize());
+    MUST(cudaMemcpy(host, x, sizeof(host), cudaMemcpyDeviceToHost));
     double sum = 0.0;
     for (int i = 0; i < CHANNELS * LENGTH; i++)
         sum += host[i];
     printf("stored_variance %.2f %.4f\n", sum, host[CHANNELS * LENGTH - 1]);
-    CHECK(cudaFree(scales));
-    CHECK(cudaFree(d_variances));
-    CHECK(cudaFree(d_means));
-    CHECK(cudaFree(x));
+    MUST(cudaFree(scales));
+    MUST(cudaFree(d_variances));
+    MUST(cudaFree(d_means));
+    MUST(cudaFree(x));
     return 0;
 }

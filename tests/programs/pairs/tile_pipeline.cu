@@ -6,15 +6,7 @@
 #include <stdlib.h>
 #include <cuda_runtime.h>
 
-#define CHECK(call) check(call, #call)
-
-static void check(cudaError_t status, const char *call)
-{
-    if (status != cudaSuccess) {
-        printf("%s: %s\n", call, cudaGetErrorString(status));
-        exit(1);
-    }
-}
+#include "../must.h"
 
 #define TILE    96
 #define ROWS    (2 * TILE)
@@ -63,21 +55,21 @@ int main(void)
     static float host[ROWS];
     float *a, *x, *y;
 
-    CHECK(cudaMalloc(&a, ROWS * COLUMNS * sizeof(float)));
-    CHECK(cudaMalloc(&x, COLUMNS * sizeof(float)));
-    CHECK(cudaMalloc(&y, ROWS * sizeof(float)));
+    MUST(cudaMalloc(&a, ROWS * COLUMNS * sizeof(float)));
+    MUST(cudaMalloc(&x, COLUMNS * sizeof(float)));
+    MUST(cudaMalloc(&y, ROWS * sizeof(float)));
     make_matrix<<<ROWS, 64>>>(a, ROWS, COLUMNS);
     make_vector<<<4, 128>>>(x, COLUMNS);
     matvec<<<ROWS / TILE, TILE>>>(y, a, x, COLUMNS);
-    CHECK(cudaGetLastError());
-    CHECK(cudaDeviceSynchronize());
-    CHECK(cudaMemcpy(host, y, sizeof(host), cudaMemcpyDeviceToHost));
+    MUST(cudaGetLastError());
+    MUST(cudaDeviceSynchronize());
+    MUST(cudaMemcpy(host, y, sizeof(host), cudaMemcpyDeviceToHost));
     double sum = 0.0;
     for (int i = 0; i < ROWS; i++)
         sum += host[i] * (double)(1 + i % 7);
     printf("tile_pipeline %.1f %.1f\n", sum, host[ROWS - 1]);
-    CHECK(cudaFree(y));
-    CHECK(cudaFree(x));
-    CHECK(cudaFree(a));
+    MUST(cudaFree(y));
+    MUST(cudaFree(x));
+    MUST(cudaFree(a));
     return 0;
 }

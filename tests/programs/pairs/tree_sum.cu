@@ -5,15 +5,7 @@
 #include <stdlib.h>
 #include <cuda_runtime.h>
 
-#define CHECK(call) check(call, #call)
-
-static void check(cudaError_t status, const char *call)
-{
-    if (status != cudaSuccess) {
-        printf("%s: %s\n", call, cudaGetErrorString(status));
-        exit(1);
-    }
-}
+#include "../must.h"
 
 #define BLOCK  256
 #define BLOCKS 3
@@ -58,16 +50,16 @@ int main(void)
     float host[BLOCKS + 1];
     float *values, *sums;
 
-    CHECK(cudaMalloc(&values, COUNT * sizeof(float)));
-    CHECK(cudaMalloc(&sums, sizeof(host)));
+    MUST(cudaMalloc(&values, COUNT * sizeof(float)));
+    MUST(cudaMalloc(&sums, sizeof(host)));
     make_values<<<7, 100>>>(values, COUNT);
     tree_sum<<<BLOCKS, BLOCK>>>(sums, values, COUNT);
     tree_sum<<<1, BLOCK>>>(sums + BLOCKS, sums, BLOCKS);
-    CHECK(cudaGetLastError());
-    CHECK(cudaDeviceSynchronize());
-    CHECK(cudaMemcpy(host, sums, sizeof(host), cudaMemcpyDeviceToHost));
+    MUST(cudaGetLastError());
+    MUST(cudaDeviceSynchronize());
+    MUST(cudaMemcpy(host, sums, sizeof(host), cudaMemcpyDeviceToHost));
     printf("tree_sum %.2f %.2f\n", host[0], host[BLOCKS]);
-    CHECK(cudaFree(sums));
-    CHECK(cudaFree(values));
+    MUST(cudaFree(sums));
+    MUST(cudaFree(values));
     return 0;
 }

@@ -6,15 +6,7 @@
 #include <stdlib.h>
 #include <cuda_runtime.h>
 
-#define CHECK(call) check(call, #call)
-
-static void check(cudaError_t status, const char *call)
-{
-    if (status != cudaSuccess) {
-        printf("%s: %s\n", call, cudaGetErrorString(status));
-        exit(1);
-    }
-}
+#include "../must.h"
 
 #define COUNT 1002
 
@@ -68,22 +60,22 @@ int main(void)
     static float host[COUNT];
     float *in, *middle, *out;
 
-    CHECK(cudaMalloc(&in, COUNT * sizeof(float)));
-    CHECK(cudaMalloc(&middle, 1000 * sizeof(float)));
-    CHECK(cudaMalloc(&out, COUNT * sizeof(float)));
+    MUST(cudaMalloc(&in, COUNT * sizeof(float)));
+    MUST(cudaMalloc(&middle, 1000 * sizeof(float)));
+    MUST(cudaMalloc(&out, COUNT * sizeof(float)));
     fill_ramp<<<3, 64>>>(in, COUNT, 0.25f);
     scale_bias<<<2, 96>>>(middle, in, 1000, 2.0f, 1.0f);
     scale_bias<<<2, 96>>>(out, in, COUNT, 0.5f, -3.0f);
-    CHECK(cudaGetLastError());
-    CHECK(cudaDeviceSynchronize());
-    CHECK(cudaMemcpy(host, out, COUNT * sizeof(float), cudaMemcpyDeviceToHost));
+    MUST(cudaGetLastError());
+    MUST(cudaDeviceSynchronize());
+    MUST(cudaMemcpy(host, out, COUNT * sizeof(float), cudaMemcpyDeviceToHost));
     double sum = 0.0;
     for (int i = 0; i < COUNT; i++)
         sum += host[i];
-    CHECK(cudaMemcpy(host, middle, 1000 * sizeof(float), cudaMemcpyDeviceToHost));
+    MUST(cudaMemcpy(host, middle, 1000 * sizeof(float), cudaMemcpyDeviceToHost));
     printf("vec4_scale %.3f %.3f\n", sum, host[999]);
-    CHECK(cudaFree(out));
-    CHECK(cudaFree(middle));
-    CHECK(cudaFree(in));
+    MUST(cudaFree(out));
+    MUST(cudaFree(middle));
+    MUST(cudaFree(in));
     return 0;
 }

@@ -6,15 +6,7 @@
 #include <math.h>
 #include <cuda_runtime.h>
 
-#define CHECK(call) check(call, #call)
-
-static void check(cudaError_t status, const char *call)
-{
-    if (status != cudaSuccess) {
-        printf("%s: %s\n", call, cudaGetErrorString(status));
-        exit(1);
-    }
-}
+#include "../must.h"
 
 #define COUNT 250
 
@@ -53,16 +45,16 @@ int main(void)
     static float host[COUNT];
     float *window, *signal;
 
-    CHECK(cudaMalloc(&window, sizeof(host)));
-    CHECK(cudaMalloc(&signal, sizeof(host)));
+    MUST(cudaMalloc(&window, sizeof(host)));
+    MUST(cudaMalloc(&signal, sizeof(host)));
     make_window<<<4, 64>>>(window, COUNT, 0.0005f);
     make_signal<<<2, 128>>>(signal, COUNT);
     apply<<<2, 128>>>(signal, window, COUNT);
-    CHECK(cudaGetLastError());
-    CHECK(cudaDeviceSynchronize());
-    CHECK(cudaMemcpy(host, signal, sizeof(host), cudaMemcpyDeviceToHost));
+    MUST(cudaGetLastError());
+    MUST(cudaDeviceSynchronize());
+    MUST(cudaMemcpy(host, signal, sizeof(host), cudaMemcpyDeviceToHost));
     printf("versine_window %.3f %.3f %.3f\n", host[0], host[1], host[COUNT - 1]);
-    CHECK(cudaFree(signal));
-    CHECK(cudaFree(window));
+    MUST(cudaFree(signal));
+    MUST(cudaFree(window));
     return 0;
 }

@@ -6,15 +6,7 @@
 #include <stdlib.h>
 #include <cuda_runtime.h>
 
-#define CHECK(call) check(call, #call)
-
-static void check(cudaError_t status, const char *call)
-{
-    if (status != cudaSuccess) {
-        printf("%s: %s\n", call, cudaGetErrorString(status));
-        exit(1);
-    }
-}
+#include "../must.h"
 
 #define WARPS  5
 #define SLOTS  8
@@ -72,18 +64,18 @@ int main(void)
     int host[2];
     int *values, *block_sums, *result;
 
-    CHECK(cudaMalloc(&values, COUNT * sizeof(int)));
-    CHECK(cudaMalloc(&block_sums, BLOCKS * sizeof(int)));
-    CHECK(cudaMalloc(&result, sizeof(host)));
+    MUST(cudaMalloc(&values, COUNT * sizeof(int)));
+    MUST(cudaMalloc(&block_sums, BLOCKS * sizeof(int)));
+    MUST(cudaMalloc(&result, sizeof(host)));
     make_values<<<9, 128>>>(values, COUNT);
     sum_all<<<BLOCKS, 32 * WARPS>>>(result, block_sums, values, COUNT);
     sum_all<<<BLOCKS - 1, 32 * WARPS>>>(result + 1, block_sums, values, 500);
-    CHECK(cudaGetLastError());
-    CHECK(cudaDeviceSynchronize());
-    CHECK(cudaMemcpy(host, result, sizeof(host), cudaMemcpyDeviceToHost));
+    MUST(cudaGetLastError());
+    MUST(cudaDeviceSynchronize());
+    MUST(cudaMemcpy(host, result, sizeof(host), cudaMemcpyDeviceToHost));
     printf("warp_partials %d %d\n", host[0], host[1]);
-    CHECK(cudaFree(result));
-    CHECK(cudaFree(block_sums));
-    CHECK(cudaFree(values));
+    MUST(cudaFree(result));
+    MUST(cudaFree(block_sums));
+    MUST(cudaFree(values));
     return 0;
 }

@@ -13,14 +13,7 @@
 #include <nvtx3/nvToolsExtMem.h>
 #endif
 
-#define CHECK(call)                                                                                                    \
-    do {                                                                                                               \
-        cudaError_t error_ = (call);                                                                                   \
-        if (error_ != cudaSuccess) {                                                                                   \
-            std::printf("%s: %s\n", #call, cudaGetErrorString(error_));                                                \
-            std::exit(1);                                                                                              \
-        }                                                                                                              \
-    } while (0)
+#include "../must.h"
 
 constexpr int ROWS = 20, COLUMNS = 64, STEPS = 4; /* a row is 256 bytes: buffers of one row touch */
 
@@ -30,7 +23,7 @@ class Arena
 public:
     explicit Arena(size_t bytes)
     {
-        CHECK(cudaMalloc(&base_, bytes));
+        MUST(cudaMalloc(&base_, bytes));
     }
     ~Arena()
     {
@@ -111,8 +104,8 @@ int main()
     float *x = arena.take("x", ROWS, COLUMNS), *y = arena.take("normalised", ROWS, COLUMNS);
     float *sums = arena.take("sums", 1, COLUMNS), *next = arena.take("next", 1, COLUMNS);
     std::vector<float> host(COLUMNS);
-    CHECK(cudaMemset(sums, 0, COLUMNS * sizeof(float)));
-    CHECK(cudaMemset(next, 0, COLUMNS * sizeof(float)));
+    MUST(cudaMemset(sums, 0, COLUMNS * sizeof(float)));
+    MUST(cudaMemset(next, 0, COLUMNS * sizeof(float)));
     for (int step = 0; step < STEPS; step++) {
         float shift = 0;
 #ifdef FAULT_NAN
@@ -126,14 +119,14 @@ int main()
         add_rows<<<1, 96>>>(y, sums, ROWS, COLUMNS);
         opsdebug_checkpoint("sums", sums, COLUMNS, OPSDEBUG_F32, nullptr);
         opsdebug_pop();
-        CHECK(cudaGetLastError());
+        MUST(cudaGetLastError());
     }
     opsdebug_mark("all steps done");
-    CHECK(cudaMemcpy(host.data(), next, COLUMNS * sizeof(float), cudaMemcpyDeviceToHost));
+    MUST(cudaMemcpy(host.data(), next, COLUMNS * sizeof(float), cudaMemcpyDeviceToHost));
     bool untouched = true;
     for (float v : host)
         untouched = untouched && v == 0;
-    CHECK(cudaMemcpy(host.data(), sums, COLUMNS * sizeof(float), cudaMemcpyDeviceToHost));
+    MUST(cudaMemcpy(host.data(), sums, COLUMNS * sizeof(float), cudaMemcpyDeviceToHost));
     arena.give(next);
     arena.give(sums);
     std::printf("first sum %.3f, neighbour %s\n", host[0], untouched ? "untouched" : "changed");

@@ -6,19 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../must.h"
+
 enum { WORDS = 48 };
-
-#define CHECK(call) check((call), #call, __LINE__)
-
-static void check(CUresult result, const char *call, int line)
-{
-    const char *name = "unknown error";
-    if (result == CUDA_SUCCESS)
-        return;
-    cuGetErrorName(result, &name);
-    fprintf(stderr, "unseen.c:%d: %s: %s\n", line, call, name);
-    exit(1);
-}
 
 /* out[in[i]] = i: a store whose place depends on the words. */
 static const char PTX[] =
@@ -38,15 +28,15 @@ int main(void)
     CUstream stream;
     CUdeviceptr in, out;
     unsigned words[WORDS], back[WORDS];
-    CHECK(cuInit(0));
-    CHECK(cuDeviceGet(&device, 0));
-    CHECK(cuDevicePrimaryCtxRetain(&context, device));
-    CHECK(cuCtxSetCurrent(context));
-    CHECK(cuModuleLoadData(&module, PTX));
-    CHECK(cuModuleGetFunction(&place, module, "place"));
-    CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    CHECK(cuMemAlloc(&in, sizeof words));
-    CHECK(cuMemAlloc(&out, sizeof words));
+    MUST(cuInit(0));
+    MUST(cuDeviceGet(&device, 0));
+    MUST(cuDevicePrimaryCtxRetain(&context, device));
+    MUST(cuCtxSetCurrent(context));
+    MUST(cuModuleLoadData(&module, PTX));
+    MUST(cuModuleGetFunction(&place, module, "place"));
+    MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    MUST(cuMemAlloc(&in, sizeof words));
+    MUST(cuMemAlloc(&out, sizeof words));
     for (unsigned i = 0; i < WORDS; i++)
         words[i] = WORDS - 1 - i;
 
@@ -54,7 +44,7 @@ int main(void)
     CUdeviceptr to[2] = {in, in + 32}, from[2] = {(CUdeviceptr)words, (CUdeviceptr)&words[8]};
     size_t sizes[2] = {32, 32}, start = 0;
     CUmemcpyAttributes attributes = {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
-    CHECK(cuMemcpyBatchAsync(to, from, sizes, 2, &attributes, &start, 1, stream));
+    MUST(cuMemcpyBatchAsync(to, from, sizes, 2, &attributes, &start, 1, stream));
     CUDA_MEMCPY3D_BATCH_OP box = {
         .src = {.type = CU_MEMCPY_OPERAND_TYPE_POINTER,
                 .op.ptr = {.ptr = (CUdeviceptr)&words[16], .rowLength = 16}},
@@ -62,27 +52,27 @@ int main(void)
                 .op.ptr = {.ptr = in + 64, .rowLength = 16}},
         .extent = {16, 4, 1},
         .srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
-    CHECK(cuMemcpy3DBatchAsync(1, &box, 0, stream));
+    MUST(cuMemcpy3DBatchAsync(1, &box, 0, stream));
     for (unsigned i = 32; i < WORDS; i += 2) {
-        CHECK(cuStreamWriteValue32(stream, in + i * 4, words[i], 0));
+        MUST(cuStreamWriteValue32(stream, in + i * 4, words[i], 0));
         CUstreamBatchMemOpParams p = {.writeValue = {.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32,
                                                      .address = in + (i + 1) * 4,
                                                      .value = words[i + 1]}};
-        CHECK(cuStreamBatchMemOp(stream, 1, &p, 0));
+        MUST(cuStreamBatchMemOp(stream, 1, &p, 0));
     }
-    CHECK(cuStreamWaitValue32(stream, in + (WORDS - 1) * 4, words[WORDS - 1],
+    MUST(cuStreamWaitValue32(stream, in + (WORDS - 1) * 4, words[WORDS - 1],
                               CU_STREAM_WAIT_VALUE_EQ));
-    CHECK(cuLaunchKernel(place, 1, 1, 1, WORDS, 1, 1, 0, stream, (void *[]){&in, &out}, NULL));
-    CHECK(cuStreamSynchronize(stream));
-    CHECK(cuMemcpyDtoH(back, out, sizeof back));
+    MUST(cuLaunchKernel(place, 1, 1, 1, WORDS, 1, 1, 0, stream, (void *[]){&in, &out}, NULL));
+    MUST(cuStreamSynchronize(stream));
+    MUST(cuMemcpyDtoH(back, out, sizeof back));
     for (unsigned i = 0; i < WORDS; i++)
         if (back[i] != WORDS - 1 - i) {
             printf("unseen: word %u is %u\n", i, back[i]);
             return 1;
         }
-    CHECK(cuMemFree(in));
-    CHECK(cuMemFree(out));
-    CHECK(cuStreamDestroy(stream));
+    MUST(cuMemFree(in));
+    MUST(cuMemFree(out));
+    MUST(cuStreamDestroy(stream));
     puts("unseen: passed");
     return 0;
 }

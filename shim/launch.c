@@ -23,8 +23,8 @@ static bool trustworthy(const struct launch *launch)
 {
     const struct launch_request *r = launch->request;
     uint64_t threads = (uint64_t)r->block[0] * r->block[1] * r->block[2];
-    return launch->kernel && launch->stream && threads && threads <= 1024 && r->grid[0] && r->grid[1] && r->grid[2] &&
-           r->grid[1] <= 65535 && r->grid[2] <= 65535;
+    return launch->kernel && launch->stream && threads && threads <= 1024 && r->block[2] <= 64 && r->grid[0] &&
+           r->grid[1] && r->grid[2] && r->grid[0] <= INT32_MAX && r->grid[1] <= 65535 && r->grid[2] <= 65535;
 }
 
 static int32_t measure_arguments(const struct launch *launch)

@@ -45,7 +45,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct map path_index; /* hash of parent, domain and text to struct path */
 static struct map names;      /* hash to text, of ranges_keep */
 static uint32_t path_count, name_count;
-static uint64_t last_range; /* atomic */
+static uint64_t names_dropped; /* atomic */
+static uint64_t last_range;    /* atomic */
 
 /* Ranges come before the first CUDA call, too, and then a child may have a life of its own. What another thread was
  * changing when it was forked is lost to it. */
@@ -87,7 +88,14 @@ const char *ranges_keep(const char *text)
         }
     }
     pthread_mutex_unlock(&lock);
+    if (!known && !kept)
+        __atomic_fetch_add(&names_dropped, 1, __ATOMIC_RELAXED);
     return known ? (const char *)(uintptr_t)known : kept;
+}
+
+uint64_t ranges_names_dropped(void)
+{
+    return __atomic_load_n(&names_dropped, __ATOMIC_RELAXED);
 }
 
 static const char *text_of(const char *name)

@@ -19,6 +19,7 @@ void ranges_mark(const char *domain, const char *name);
 /* The text as it is kept for good, each once; NULL: text is NULL, so many or so much are kept already (memory_may
  * counts that), or this is a child that records nothing. For handles that NVTX gives out. */
 const char *ranges_keep(const char *text);
+uint64_t ranges_names_dropped(void); /* how often there was no room */
 
 /* The calling thread has pushed ranges that no record tells of yet (shim_thread.ranges_unwritten). */
 void ranges_catch_up(void);

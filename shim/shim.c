@@ -26,6 +26,7 @@
 #include "shim/options.h"
 #include "shim/pace.h"
 #include "shim/progress.h"
+#include "shim/ranges.h"
 #include "shim/stack.h"
 #include "shim/thread.h"
 #include "shim/track.h"
@@ -147,6 +148,9 @@ static void note_look_ups(void)
                   name);
     for (unsigned cursor = 0; (name = doors_second_library(&cursor));)
         shim_note(CAP_NOTE_LOST, "the program uses a second %s: its calls are not seen", name);
+    if (ranges_names_dropped())
+        shim_note(CAP_NOTE_LOST, "%llu times a name was registered with NVTX and there was no room for it: it has none",
+                  (unsigned long long)ranges_names_dropped());
 }
 
 bool shim_exit_registered;

@@ -81,6 +81,12 @@ static CUresult launch_ex(enum hook hook, const CUlaunchConfig *config, CUfuncti
     struct call call;
     if (!config || !call_enter(&call, hook))
         return PASS(cuLaunchKernelEx, hook)(config, f, kernelParams, extra);
+    if (!track_current_context()) { /* refused before it is read */
+        call_begin(&call);
+        CUresult refused = REAL(cuLaunchKernelEx, hook)(config, f, kernelParams, extra);
+        call_end(&call);
+        return call_leave(&call, refused);
+    }
     struct launch launch;
     struct launch_request request = {
         .function = (uint64_t)(uintptr_t)f,
@@ -92,11 +98,15 @@ static CUresult launch_ex(enum hook hook, const CUlaunchConfig *config, CUfuncti
         .kernel_params = kernelParams,
         .extra = extra,
     };
-    read_attributes(config, &request);
+    bool known = track_kernel(request.function) != NULL;
+    if (known) /* else it may be no kernel, and the attributes garbage */
+        read_attributes(config, &request);
     launch_before(&launch, &call, &request);
     call_begin(&call);
     CUresult result = REAL(cuLaunchKernelEx, hook)(config, f, kernelParams, extra);
     call_end(&call);
+    if (!known && result == CUDA_SUCCESS)
+        read_attributes(config, &request);
     launch_after(&launch, result);
     return call_leave(&call, result);
 }

@@ -41,7 +41,8 @@ static CUresult stream_destroy(enum hook hook, CUstream handle)
     struct call call;
     if (!call_enter(&call, hook))
         return PASS(cuStreamDestroy_v2, hook)(handle);
-    struct tracked_stream *stream = handle ? track_stream(handle, false, false) : NULL;
+    bool created = handle && handle != CU_STREAM_LEGACY && handle != CU_STREAM_PER_THREAD;
+    struct tracked_stream *stream = created ? track_stream(handle, false, false) : NULL;
     if (stream) {
         health_look(stream);
         progress_stream_ends(stream);

@@ -46,6 +46,19 @@ equal "with its kernels" "kernel " "$(kernels_of check)"
 wild "memory of a context whose handle another thread got at once" contexts OPSDEBUG_SENTINELS=both
 wild "captures that end with their stream, their context, or an error" captures OPSDEBUG_QUARANTINE=1M STUB_TAKES_CHECKS=1
 
+wild "what the driver refuses without looking at it" garbage
+same "null pointers, sizes of zero, handles that are gone; calls after a fault" "$folder/refused"
+
+same "a thread captures in global mode while another one launches far ahead of the device" "$folder/capture_beside"
+only "" "a capture beside launches"
+
+# NVTX by hand, as its headers would do it.
+equal "names are kept once each, and so many" "65535 kept, 200000 same, little" \
+    "$(LD_LIBRARY_PATH=$PWD/$B/stub LD_PRELOAD=$shim OPSDEBUG_OUT=$scratch/names timeout 60 "$folder/names" many)"
+check "the report says that there were more" bash -c '"$1" report "$2" | grep -q "times a name was registered with NVTX"' - "$tool" "$scratch/names"
+equal "children that are forked while other threads name ranges" "100 children went on" \
+    "$(LD_LIBRARY_PATH=$PWD/$B/stub LD_PRELOAD=$shim timeout 60 "$folder/names" forks)"
+
 # The first call takes its time: making a file does.
 for preset in watch deep; do
     env "LD_LIBRARY_PATH=$PWD/$B/stub" "LD_PRELOAD=$shim:$PWD/$B/stub/slow_disk.so" OPSDEBUG_PRESET=$preset "OPSDEBUG_OUT=$scratch/fork" \

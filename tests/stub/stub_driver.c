@@ -641,8 +641,12 @@ EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int
 
 EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)
 {
+    if (!current)
+        return CUDA_ERROR_INVALID_CONTEXT;
     if (!config)
         return CUDA_ERROR_INVALID_VALUE;
+    if (!f)
+        return CUDA_ERROR_INVALID_HANDLE;
     bool chained = false;
     for (unsigned i = 0; i < config->numAttrs; i++)
         chained = chained || config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../must.h"
+
 enum { WORDS = 1000, ROUNDS = 3 };
 
 static const char ptx[] =
@@ -15,15 +17,6 @@ static const char ptx[] =
     "\tld.param.u64 %rd1, [out];\n\tld.param.u32 %r1, [value];\n\tmov.u32 %r2, %tid.x;\n"
     "\tmul.wide.u32 %rd2, %r2, 4;\n\tadd.u64 %rd3, %rd1, %rd2;\n\tadd.u32 %r3, %r1, %r2;\n"
     "\tst.global.u32 [%rd3], %r3;\n\tret;\n}\n";
-
-#define MUST(call)                                                                                 \
-    do {                                                                                           \
-        CUresult answer = (call);                                                                  \
-        if (answer) {                                                                              \
-            printf("line %d: %s: %d\n", __LINE__, #call, (int)answer);                             \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
 
 static struct side {
     CUcontext context;

@@ -12,7 +12,7 @@
 
 enum { WORDS = 1500, ROUNDS = 3 };
 
-#define MUST(condition)                                                                            \
+#define EXPECT(condition)                                                                          \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
             printf("%s, line %d: %s\n", role, __LINE__, #condition);                               \
@@ -26,8 +26,8 @@ static CUstream stream;
 static void begin(void)
 {
     CUcontext context;
-    MUST(!cuInit(0) && !cuDevicePrimaryCtxRetain(&context, 0) && !cuCtxSetCurrent(context));
-    MUST(!cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    EXPECT(!cuInit(0) && !cuDevicePrimaryCtxRetain(&context, 0) && !cuCtxSetCurrent(context));
+    EXPECT(!cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 }
 
 static void send_fd(int socket, int fd)
@@ -41,7 +41,7 @@ static void send_fd(int socket, int fd)
     c->cmsg_type = SCM_RIGHTS;
     c->cmsg_len = CMSG_LEN(sizeof fd);
     memcpy(CMSG_DATA(c), &fd, sizeof fd);
-    MUST(sendmsg(socket, &message, 0) == 1);
+    EXPECT(sendmsg(socket, &message, 0) == 1);
 }
 
 static int receive_fd(int socket)
@@ -51,7 +51,7 @@ static int receive_fd(int socket)
     struct msghdr message = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room};
     int fd;
-    MUST(recvmsg(socket, &message, 0) == 1 && CMSG_FIRSTHDR(&message));
+    EXPECT(recvmsg(socket, &message, 0) == 1 && CMSG_FIRSTHDR(&message));
     memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof fd);
     return fd;
 }
@@ -70,24 +70,25 @@ static void give(int to)
     int fd = -1;
     unsigned host[WORDS], right = 0;
     char byte;
-    MUST(!cuMemPoolCreate(&pool, &props));
-    MUST(!cuMemPoolExportToShareableHandle(&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    EXPECT(!cuMemPoolCreate(&pool, &props));
+    EXPECT(
+        !cuMemPoolExportToShareableHandle(&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
     send_fd(to, fd);
     for (unsigned round = 0; round < ROUNDS; round++) {
         CUdeviceptr p;
         CUmemPoolPtrExportData data;
         for (unsigned i = 0; i < WORDS; i++)
             host[i] = word(round, i);
-        MUST(!cuMemAllocFromPoolAsync(&p, sizeof host, pool, stream));
-        MUST(!cuMemcpyHtoDAsync(p, host, sizeof host, stream) && !cuStreamSynchronize(stream));
-        MUST(!cuMemPoolExportPointer(&data, p));
-        MUST(write(to, &data, sizeof data) == sizeof data && read(to, &byte, 1) == 1);
-        MUST(!cuMemcpyDtoHAsync(host, p, sizeof host, stream) && !cuStreamSynchronize(stream));
+        EXPECT(!cuMemAllocFromPoolAsync(&p, sizeof host, pool, stream));
+        EXPECT(!cuMemcpyHtoDAsync(p, host, sizeof host, stream) && !cuStreamSynchronize(stream));
+        EXPECT(!cuMemPoolExportPointer(&data, p));
+        EXPECT(write(to, &data, sizeof data) == sizeof data && read(to, &byte, 1) == 1);
+        EXPECT(!cuMemcpyDtoHAsync(host, p, sizeof host, stream) && !cuStreamSynchronize(stream));
         for (unsigned i = 0; i < WORDS; i++)
             right += host[i] == ~word(round, i);
-        MUST(!cuMemFreeAsync(p, stream) && !cuStreamSynchronize(stream));
+        EXPECT(!cuMemFreeAsync(p, stream) && !cuStreamSynchronize(stream));
     }
-    MUST(read(to, &byte, 1) == 0); /* the taker has ended, and said what it has to say */
+    EXPECT(read(to, &byte, 1) == 0); /* the taker has ended, and said what it has to say */
     printf("giver: %u words right\n", right);
 }
 
@@ -98,22 +99,22 @@ static void take(int from)
     CUmemoryPool pool;
     unsigned host[WORDS], right = 0;
     int fd = receive_fd(from);
-    MUST(!cuMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)fd,
-                                             CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
-    MUST(!cuMemPoolSetAccess(pool, &access, 1));
+    EXPECT(!cuMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)fd,
+                                               CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    EXPECT(!cuMemPoolSetAccess(pool, &access, 1));
     for (unsigned round = 0; round < ROUNDS; round++) {
         CUdeviceptr p;
         CUmemPoolPtrExportData data;
-        MUST(read(from, &data, sizeof data) == sizeof data);
-        MUST(!cuMemPoolImportPointer(&p, pool, &data));
-        MUST(!cuMemcpyDtoHAsync(host, p, sizeof host, stream) && !cuStreamSynchronize(stream));
+        EXPECT(read(from, &data, sizeof data) == sizeof data);
+        EXPECT(!cuMemPoolImportPointer(&p, pool, &data));
+        EXPECT(!cuMemcpyDtoHAsync(host, p, sizeof host, stream) && !cuStreamSynchronize(stream));
         for (unsigned i = 0; i < WORDS; i++) {
             right += host[i] == word(round, i);
             host[i] = ~word(round, i);
         }
-        MUST(!cuMemcpyHtoDAsync(p, host, sizeof host, stream) && !cuStreamSynchronize(stream));
-        MUST(!cuMemFreeAsync(p, stream) && !cuStreamSynchronize(stream));
-        MUST(write(from, "x", 1) == 1);
+        EXPECT(!cuMemcpyHtoDAsync(p, host, sizeof host, stream) && !cuStreamSynchronize(stream));
+        EXPECT(!cuMemFreeAsync(p, stream) && !cuStreamSynchronize(stream));
+        EXPECT(write(from, "x", 1) == 1);
     }
     printf("taker: %u words right\n", right);
 }

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MUST(condition)                                                                            \
+#define EXPECT(condition)                                                                          \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
             printf("line %d: %s\n", __LINE__, #condition);                                         \
@@ -35,9 +35,9 @@ static int (*stub_count)(const char *);
 static void begin(void)
 {
     stub_count = (int (*)(const char *))dlsym(RTLD_DEFAULT, "stub_count");
-    MUST(stub_count && !cuInit(0) && !cuDevicePrimaryCtxRetain(&context, 0) &&
-         !cuCtxSetCurrent(context));
-    MUST(!cuModuleLoadData(&module, ptx) && !cuModuleGetFunction(&kernel, module, "kernel"));
+    EXPECT(stub_count && !cuInit(0) && !cuDevicePrimaryCtxRetain(&context, 0) &&
+           !cuCtxSetCurrent(context));
+    EXPECT(!cuModuleLoadData(&module, ptx) && !cuModuleGetFunction(&kernel, module, "kernel"));
 }
 
 static int launch(CUfunction f, CUdeviceptr a, CUstream stream)
@@ -51,11 +51,11 @@ static int launch(CUfunction f, CUdeviceptr a, CUstream stream)
 static void registered(int protection, unsigned flags)
 {
     void *page = mmap(NULL, 4096, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    MUST(page != MAP_FAILED &&
-         !cuMemHostRegister(page, 4096, flags | CU_MEMHOSTREGISTER_DEVICEMAP));
+    EXPECT(page != MAP_FAILED &&
+           !cuMemHostRegister(page, 4096, flags | CU_MEMHOSTREGISTER_DEVICEMAP));
     for (int i = 0; i < 3; i++)
-        MUST(!launch(kernel, (CUdeviceptr)page, NULL) && !cuCtxSynchronize());
-    MUST(!cuMemHostUnregister(page));
+        EXPECT(!launch(kernel, (CUdeviceptr)page, NULL) && !cuCtxSynchronize());
+    EXPECT(!cuMemHostUnregister(page));
 }
 
 /* Nobody may read what stands for the registers of other hardware. */
@@ -77,7 +77,7 @@ static void plain(void)
 /* ---- managed memory, which host and device cannot use at once ---- */
 
 /* The program knows that the device is idle, and would touch it now. */
-#define IDLE() MUST(stub_count("running") == 0)
+#define IDLE() EXPECT(stub_count("running") == 0)
 
 static void managed(void)
 {
@@ -85,26 +85,26 @@ static void managed(void)
     CUstream stream;
     CUevent event;
     char bytes[64] = {0};
-    MUST(!cuMemAlloc(&d, 4096) && !cuMemAllocManaged(&m, 4096, CU_MEM_ATTACH_GLOBAL));
-    MUST(!cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) &&
-         !cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    EXPECT(!cuMemAlloc(&d, 4096) && !cuMemAllocManaged(&m, 4096, CU_MEM_ATTACH_GLOBAL));
+    EXPECT(!cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) &&
+           !cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
     for (int i = 0; i < 3; i++) {
-        MUST(!launch(kernel, m, stream) && !launch(kernel, m, NULL));
-        MUST(!cuEventRecord(event, stream) && !cuEventSynchronize(event));
+        EXPECT(!launch(kernel, m, stream) && !launch(kernel, m, NULL));
+        EXPECT(!cuEventRecord(event, stream) && !cuEventSynchronize(event));
         IDLE();
-        MUST(!launch(kernel, d, stream) && !cuCtxSynchronize());
+        EXPECT(!launch(kernel, d, stream) && !cuCtxSynchronize());
         IDLE();
-        MUST(!cuMemcpyHtoD(d, bytes, sizeof bytes));
+        EXPECT(!cuMemcpyHtoD(d, bytes, sizeof bytes));
         IDLE();
-        MUST(!launch(kernel, d, NULL) && !cuMemcpyHtoD(d, bytes, sizeof bytes));
+        EXPECT(!launch(kernel, d, NULL) && !cuMemcpyHtoD(d, bytes, sizeof bytes));
         IDLE();
     }
-    MUST(!launch(kernel, m, stream) && !cuEventSynchronize(event));
-    MUST(!cuStreamDestroy(stream));
+    EXPECT(!launch(kernel, m, stream) && !cuEventSynchronize(event));
+    EXPECT(!cuStreamDestroy(stream));
     IDLE();
-    MUST(!cuMemFree(m));
+    EXPECT(!cuMemFree(m));
     IDLE();
-    MUST(!cuMemFree(d));
+    EXPECT(!cuMemFree(d));
     IDLE();
 }
 
@@ -114,20 +114,20 @@ static void reserved(void)
 {
     CUdeviceptr hosts, later;
     CUstream stream, other;
-    MUST(!cuMemAllocManaged(&hosts, 4096, CU_MEM_ATTACH_HOST) &&
-         !cuMemAllocManaged(&later, 4096, CU_MEM_ATTACH_GLOBAL));
-    MUST(!cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) &&
-         !cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
-    MUST(!cuStreamAttachMemAsync(stream, later, 0, CU_MEM_ATTACH_SINGLE) &&
-         !cuStreamSynchronize(stream));
-    MUST(!mprotect((void *)hosts, 4096, PROT_NONE) && !mprotect((void *)later, 4096, PROT_NONE));
+    EXPECT(!cuMemAllocManaged(&hosts, 4096, CU_MEM_ATTACH_HOST) &&
+           !cuMemAllocManaged(&later, 4096, CU_MEM_ATTACH_GLOBAL));
+    EXPECT(!cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) &&
+           !cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    EXPECT(!cuStreamAttachMemAsync(stream, later, 0, CU_MEM_ATTACH_SINGLE) &&
+           !cuStreamSynchronize(stream));
+    EXPECT(!mprotect((void *)hosts, 4096, PROT_NONE) && !mprotect((void *)later, 4096, PROT_NONE));
     for (int i = 0; i < 3; i++)
-        MUST(!launch(kernel, hosts, stream) && !launch(kernel, later, other) &&
-             !cuCtxSynchronize());
-    MUST(!mprotect((void *)hosts, 4096, PROT_READ | PROT_WRITE) &&
-         !mprotect((void *)later, 4096, PROT_READ | PROT_WRITE));
-    MUST(!launch(kernel, later, stream) && !cuCtxSynchronize());
-    MUST(!cuMemFree(hosts) && !cuMemFree(later));
+        EXPECT(!launch(kernel, hosts, stream) && !launch(kernel, later, other) &&
+               !cuCtxSynchronize());
+    EXPECT(!mprotect((void *)hosts, 4096, PROT_READ | PROT_WRITE) &&
+           !mprotect((void *)later, 4096, PROT_READ | PROT_WRITE));
+    EXPECT(!launch(kernel, later, stream) && !cuCtxSynchronize());
+    EXPECT(!cuMemFree(hosts) && !cuMemFree(later));
 }
 
 /* What is wrong is found all the same. This driver knows the kernel by its name. */
@@ -137,11 +137,11 @@ static void overrun(void)
     CUfunction f;
     unsigned bytes = 4;
     void *arguments[] = {&end, &bytes};
-    MUST(!cuMemAllocManaged(&m, 4096, CU_MEM_ATTACH_GLOBAL) && !cuMemAlloc(&d, 1000));
-    MUST(!cuModuleGetFunction(&f, module, "overrun"));
+    EXPECT(!cuMemAllocManaged(&m, 4096, CU_MEM_ATTACH_GLOBAL) && !cuMemAlloc(&d, 1000));
+    EXPECT(!cuModuleGetFunction(&f, module, "overrun"));
     end = d + 1000;
-    MUST(!cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, arguments, NULL) && !cuCtxSynchronize());
-    MUST(!cuMemFree(d) && !cuMemFree(m));
+    EXPECT(!cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, arguments, NULL) && !cuCtxSynchronize());
+    EXPECT(!cuMemFree(d) && !cuMemFree(m));
 }
 
 /* ---- handles that come again ---- */
@@ -152,33 +152,33 @@ static CUdeviceptr kept;
 static void load(void)
 {
     CUmodule again;
-    MUST(!cuCtxSetCurrent(context) && !cuModuleLoadData(&again, ptx) && again == module);
-    MUST(!cuModuleGetFunction(&found, again, "other"));
+    EXPECT(!cuCtxSetCurrent(context) && !cuModuleLoadData(&again, ptx) && again == module);
+    EXPECT(!cuModuleGetFunction(&found, again, "other"));
 }
 
 static void (**meanwhile(void))(void)
 {
     void (**there)(void) = (void (**)(void))dlsym(RTLD_DEFAULT, "stub_meanwhile");
-    MUST(there);
+    EXPECT(there);
     return there;
 }
 
 static void modules(void)
 {
     CUdeviceptr d;
-    MUST(!cuMemAlloc(&d, 4096));
+    EXPECT(!cuMemAlloc(&d, 4096));
     *meanwhile() = load;
-    MUST(!cuModuleUnload(module) && found);
-    MUST(!launch(found, d, NULL) && !cuCtxSynchronize());
+    EXPECT(!cuModuleUnload(module) && found);
+    EXPECT(!launch(found, d, NULL) && !cuCtxSynchronize());
 }
 
 /* The driver refuses: all is as before. */
 static void kept_modules(void)
 {
     CUdeviceptr d;
-    MUST(!cuMemAlloc(&d, 4096));
-    MUST(cuModuleUnload(module) == CUDA_ERROR_NOT_PERMITTED);
-    MUST(!launch(kernel, d, NULL) && !cuCtxSynchronize());
+    EXPECT(!cuMemAlloc(&d, 4096));
+    EXPECT(cuModuleUnload(module) == CUDA_ERROR_NOT_PERMITTED);
+    EXPECT(!launch(kernel, d, NULL) && !cuCtxSynchronize());
 }
 
 static void create(void)
@@ -187,11 +187,11 @@ static void create(void)
 #if CUDA_VERSION >= 13000
     CUresult (*make)(CUcontext *, unsigned, CUdevice) =
         (CUresult(*)(CUcontext *, unsigned, CUdevice))dlsym(RTLD_DEFAULT, "cuCtxCreate_v2");
-    MUST(make && !make(&fresh, 0, 0));
+    EXPECT(make && !make(&fresh, 0, 0));
 #else
-    MUST(!cuCtxCreate(&fresh, 0, 0));
+    EXPECT(!cuCtxCreate(&fresh, 0, 0));
 #endif
-    MUST(fresh == context && !cuMemAlloc(&kept, 1000));
+    EXPECT(fresh == context && !cuMemAlloc(&kept, 1000));
 }
 
 /* Memory of the new context is given back as any other is, though what the program has is not the
@@ -199,9 +199,9 @@ static void create(void)
 static void contexts(void)
 {
     *meanwhile() = create;
-    MUST(!cuCtxDestroy(context) && kept);
+    EXPECT(!cuCtxDestroy(context) && kept);
     *meanwhile() = NULL;
-    MUST(!cuCtxSetCurrent(context) && !cuMemFree(kept));
+    EXPECT(!cuCtxSetCurrent(context) && !cuMemFree(kept));
 }
 
 /* ---- captures that end in other ways than they should ---- */
@@ -210,37 +210,56 @@ static void contexts(void)
 static void twice(void)
 {
     CUdeviceptr d;
-    MUST(!cuMemAlloc(&d, 4096) && !cuMemFree(d));
-    MUST(cuMemFree(d) == CUDA_ERROR_INVALID_VALUE);
+    EXPECT(!cuMemAlloc(&d, 4096) && !cuMemFree(d));
+    EXPECT(cuMemFree(d) == CUDA_ERROR_INVALID_VALUE);
 }
 
 static void captures(void)
 {
     CUstream stream, other;
     CUgraph graph;
-    MUST(!cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) &&
-         !cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    EXPECT(!cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) &&
+           !cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
     twice();
     /* An end without a beginning, and an end at the wrong stream, or that is refused: then it goes
      * on. */
-    MUST(cuStreamEndCapture(stream, &graph) == CUDA_ERROR_ILLEGAL_STATE);
-    MUST(!cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    MUST(cuStreamEndCapture(other, &graph) == CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
-    MUST(cuStreamEndCapture(stream, NULL) == CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuStreamEndCapture(stream, &graph) == CUDA_ERROR_ILLEGAL_STATE);
+    EXPECT(!cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    EXPECT(cuStreamEndCapture(other, &graph) == CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
+    EXPECT(cuStreamEndCapture(stream, NULL) == CUDA_ERROR_INVALID_VALUE);
     for (int i = 0; i < 70; i++)
-        MUST(!launch(kernel, 0, stream));
-    MUST(!cuStreamEndCapture(stream, &graph)); /* nothing of anybody's got in */
+        EXPECT(!launch(kernel, 0, stream));
+    EXPECT(!cuStreamEndCapture(stream, &graph)); /* nothing of anybody's got in */
     twice();
-    MUST(!cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    MUST(cuStreamSynchronize(stream) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-    MUST(cuStreamEndCapture(stream, &graph) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    EXPECT(!cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    EXPECT(cuStreamSynchronize(stream) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    EXPECT(cuStreamEndCapture(stream, &graph) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     twice();
-    MUST(!cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL) && !cuStreamDestroy(stream));
+    EXPECT(!cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL) &&
+           !cuStreamDestroy(stream));
     twice();
-    MUST(!cuStreamBeginCapture(other, CU_STREAM_CAPTURE_MODE_GLOBAL) && !cuCtxDestroy(context));
-    MUST(!cuCtxSetCurrent(context));
+    EXPECT(!cuStreamBeginCapture(other, CU_STREAM_CAPTURE_MODE_GLOBAL) && !cuCtxDestroy(context));
+    EXPECT(!cuCtxSetCurrent(context));
     cuStreamEndCapture(other, &graph);
     twice();
+}
+
+/* ---- what the driver refuses without looking at it ---- */
+
+static void garbage(void)
+{
+    void *const bad = (void *)(uintptr_t)16;
+    CUlaunchConfig config = {.gridDimX = 1,
+                             .gridDimY = 1,
+                             .gridDimZ = 1,
+                             .blockDimX = 1,
+                             .blockDimY = 1,
+                             .blockDimZ = 1,
+                             .attrs = bad,
+                             .numAttrs = 3};
+    EXPECT(cuLaunchKernelEx(&config, NULL, bad, NULL) == CUDA_ERROR_INVALID_HANDLE);
+    EXPECT(!cuCtxSetCurrent(NULL));
+    EXPECT(cuLaunchKernelEx(bad, bad, bad, bad) == CUDA_ERROR_INVALID_CONTEXT);
 }
 
 /* ---- a child of a process that is just about to make its first call ---- */
@@ -255,7 +274,7 @@ static void first_fork(void)
 {
     pthread_t thread;
     int status = -1;
-    MUST(!pthread_create(&thread, NULL, first_call, NULL));
+    EXPECT(!pthread_create(&thread, NULL, first_call, NULL));
     usleep(200000); /* it is in there for longer, see tests/stub/slow_disk.c */
     pid_t child = fork();
     if (!child) {
@@ -263,10 +282,10 @@ static void first_fork(void)
         begin();
         _exit(launch(kernel, 0, NULL) || cuCtxSynchronize() ? 3 : 4);
     }
-    MUST(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 4);
-    MUST(!pthread_join(thread, NULL));
+    EXPECT(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 4);
+    EXPECT(!pthread_join(thread, NULL));
     begin();
-    MUST(!launch(kernel, 0, NULL) && !cuCtxSynchronize());
+    EXPECT(!launch(kernel, 0, NULL) && !cuCtxSynchronize());
 }
 
 int main(int argc, char **argv)
@@ -278,7 +297,7 @@ int main(int argc, char **argv)
         {"registers", registers},       {"read-only", read_only}, {"plain", plain},
         {"managed", managed},           {"reserved", reserved},   {"modules", modules},
         {"contexts", contexts},         {"captures", captures},   {"fork", first_fork},
-        {"kept-modules", kept_modules}, {"overrun", overrun},
+        {"kept-modules", kept_modules}, {"overrun", overrun},     {"garbage", garbage},
     };
     for (size_t i = 0; argc > 1 && i < sizeof all / sizeof *all; i++)
         if (strcmp(argv[1], all[i].name) == 0) {

@@ -23,8 +23,8 @@ struct graph_contents {
     bool no_memory;
 };
 
-/* `limit`: bytes of all buffers together; 0: 16 GiB. STATUS_BAD_INPUT when a blob is missing or damaged; release *out in
- * any case. */
+/* `limit`: bytes of all buffers together; 0: 16 GiB. STATUS_BAD_INPUT when a blob is missing or damaged; release *out
+ * in any case. */
 enum status graph_contents_start(struct graph_contents *out, const struct model *model,
                                  const struct model_launch *launch, struct blob_cache *blobs, uint64_t limit,
                                  struct diag *diag);

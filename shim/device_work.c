@@ -5,6 +5,7 @@
 
 #include <opsdebug/capture.h>
 
+#include "shim/deadline.h"
 #include "shim/device_cost.h"
 #include "shim/driver.h"
 #include "shim/memory.h"
@@ -17,6 +18,8 @@
 
 enum { WORK_NONE, WORK_MAKING, WORK_READY, WORK_FAILED };
 enum { PROGRESS_WORDS = 1024 };
+/* For whoever waits for a context, which may take long: the driver looks for captures when the wait begins. */
+enum { CAPTURE_WAIT_MS = 1000 };
 
 /* check.ptx, as bytes (build.mk). Text, so that any driver from CUDA 9 on can translate it for any device. */
 static const char check_ptx[] = {
@@ -34,6 +37,7 @@ static const char scan_ptx[] = {
     '\0'};
 
 static int captures_active;  /* atomic */
+static int uncaptured;       /* atomic: threads between device_uncaptured_begins() and _ends() */
 static int captures_unknown; /* atomic: of those, in streams that we could not take in */
 
 CUstreamCaptureMode device_relax(void)
@@ -50,9 +54,27 @@ void device_unrelax(CUstreamCaptureMode before)
         driver.cuThreadExchangeStreamCaptureMode(&before);
 }
 
+bool device_uncaptured_begins(void)
+{
+    __atomic_fetch_add(&uncaptured, 1, __ATOMIC_SEQ_CST);
+    if (!device_captures_active())
+        return true;
+    device_uncaptured_ends();
+    return false;
+}
+
+void device_uncaptured_ends(void)
+{
+    __atomic_fetch_sub(&uncaptured, 1, __ATOMIC_SEQ_CST);
+}
+
 void device_capture_begins(void)
 {
-    __atomic_fetch_add(&captures_active, 1, __ATOMIC_ACQ_REL);
+    const struct deadline patience = deadline_in(CAPTURE_WAIT_MS);
+    unsigned nap = 0;
+    __atomic_fetch_add(&captures_active, 1, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(&uncaptured, __ATOMIC_SEQ_CST) && !deadline_over(patience))
+        deadline_nap(&nap);
 }
 
 void device_capture_refused(void)
@@ -82,7 +104,7 @@ bool device_capture_ended(struct tracked_stream *stream)
 
 bool device_captures_active(void)
 {
-    return __atomic_load_n(&captures_active, __ATOMIC_ACQUIRE) > 0;
+    return __atomic_load_n(&captures_active, __ATOMIC_SEQ_CST) > 0;
 }
 
 bool device_stream_captures(const struct tracked_stream *stream)

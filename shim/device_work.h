@@ -53,7 +53,12 @@ void device_capture_begins(void);
 void device_capture_refused(void);                        /* it did not begin */
 void device_capture_began(struct tracked_stream *stream); /* NULL: unknown */
 bool device_capture_ended(struct tracked_stream *stream); /* NULL: unknown. False: there was none */
-bool device_captures_active(void);                        /* any stream of the process */
+/* What a capture that begins on another thread forbids, or would see: waiting for a context, putting something into
+ * streams that are not the calling thread's. False: not now, a capture is going on. True: a capture that begins waits
+ * until device_uncaptured_ends(). */
+bool device_uncaptured_begins(void);
+void device_uncaptured_ends(void);
+bool device_captures_active(void); /* any stream of the process */
 bool device_stream_captures(const struct tracked_stream *stream);
 
 /* May something of ours be put into the stream now? Not while it is captured, and (but for `deep`) not between a pair

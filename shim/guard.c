@@ -334,12 +334,13 @@ void guard_free(const struct allocation *a, CUresult *result)
 {
     struct guarded *g = find(a->address, false);
     *result = CUDA_SUCCESS;
-    if (device_captures_active()) { /* waiting would break the capture; there is time */
+    if (!device_uncaptured_begins()) { /* waiting would break the capture; there is time */
         if ((g = find(a->address, true)))
             park(g);
         return;
     }
     *result = g ? wait_for(g->handle) : CUDA_SUCCESS;
+    device_uncaptured_ends();
     if (*result != CUDA_SUCCESS || !(g = find(a->address, true)))
         return;
     retire(g);

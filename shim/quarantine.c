@@ -189,14 +189,14 @@ static bool can_hold(const struct allocation *a)
     }
 }
 
-bool quarantine_take(const struct allocation *a, CUresult *result)
+/* The context is waited for, as the real free would. */
+static bool take(struct tracked_context *context, const struct allocation *a, CUresult *result)
 {
-    struct tracked_context *context = track_current_context();
     const struct device_work *work = device_work(context);
     uint64_t budget = options.quarantine;
     if (!budget || touch_only_behind_launches() || a->bytes > budget / 2 || !work || context->id != a->context ||
-        device_captures_active() || !can_hold(a) || !driver.cuCtxSynchronize || !driver.cuMemFree_v2 ||
-        !driver.cuMemsetD32Async || !driver.cuStreamSynchronize)
+        !can_hold(a) || !driver.cuCtxSynchronize || !driver.cuMemFree_v2 || !driver.cuMemsetD32Async ||
+        !driver.cuStreamSynchronize)
         return false;
     if (!memory_may(sizeof(struct held)))
         return false;
@@ -225,6 +225,16 @@ bool quarantine_take(const struct allocation *a, CUresult *result)
         give_back(work, h);
     *result = CUDA_SUCCESS;
     return true;
+}
+
+bool quarantine_take(const struct allocation *a, CUresult *result)
+{
+    struct tracked_context *context = track_current_context();
+    if (!options.quarantine || !context || !device_uncaptured_begins())
+        return false;
+    bool taken = take(context, a, result);
+    device_uncaptured_ends();
+    return taken;
 }
 
 bool quarantine_release(void)

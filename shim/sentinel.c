@@ -301,8 +301,12 @@ void sentinel_after_sync(struct device_work *work)
     damage_look_by_copies(work);
 }
 
+/* Streams that other threads use, too. While a capture is going on, only they know which one is about to join it by a
+ * wait for an event: then nothing is put into any. */
 static void look_everywhere(const struct tracked_context *context, const struct allocation *must)
 {
+    if (!device_uncaptured_begins())
+        return;
     for (struct tracked_stream *s = track_first_stream(); s; s = s->next)
         if (s->context == context && track_stream_reachable(s)) {
             if (must)
@@ -310,6 +314,7 @@ static void look_everywhere(const struct tracked_context *context, const struct 
             else
                 look_if_due(s, 0, CAP_BUDGET_SYNC_LOOKS);
         }
+    device_uncaptured_ends();
 }
 
 void sentinel_before_sync(struct tracked_stream *stream)

@@ -22,8 +22,7 @@ static CUresult begun(struct call *call, CUstream handle, CUresult result)
     return call_leave(call, result);
 }
 
-/* From before the real call on, nothing may be put into any stream: the capture might start between our test and our
- * call. */
+/* From before the real call on, nothing is done that a capture forbids (device_uncaptured_begins()). */
 static bool begin(struct call *call, enum hook hook)
 {
     if (!call_enter(call, hook))

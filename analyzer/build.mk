@@ -26,6 +26,7 @@ CAPTURE_MAKE = $(B)/obj/tests/unit/capture_make.o
 $(eval $(call unit_test,capture_read,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
 $(eval $(call fuzz_target,capture,$(ANALYZER_READ_SOURCES) analyzer/hang.c analyzer/hang_judge.c analyzer/process.c $(COMMON_SOURCES),$(ANALYZER_LIBS)))
 $(eval $(call unit_test,analyzer_verify,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
+$(eval $(call unit_test,analyzer_hostile,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
 $(eval $(call unit_test,analyzer_waits,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
 $(eval $(call unit_test,analyzer_store,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
 $(eval $(call unit_test,analyzer_envelope,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
@@ -40,3 +41,7 @@ $(eval $(call unit_test,analyzer_hang,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIB
 $(eval $(call unit_test,analyzer_options,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
 $(eval $(call unit_test,analyzer_symbol,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
 $(eval $(call fuzz_target,store,$(ANALYZER_READ_SOURCES) $(COMMON_SOURCES) tests/unit/capture_make.c,$(ANALYZER_LIBS)))
+# All of verify. The target brings contents of its own in place of capture_blob.c. The executor has a target of its own and takes minutes to
+# compile: here it comes as it is, or, with FUZZ_EXECUTOR=1, instrumented, too.
+VERIFY_FUZZ_SOURCES = $(filter-out analyzer/cmd_%.c analyzer/commands.c analyzer/options.c analyzer/capture_blob.c,$(ANALYZER_SOURCES)) $(REFERENCE_SOURCES) $(COMMON_SOURCES)
+$(eval $(call fuzz_target,verify,$(VERIFY_FUZZ_SOURCES) tests/fuzz/verify_mutate.c $(if $(FUZZ_EXECUTOR),$(PTX_SOURCES),$(PTX)),$(if $(FUZZ_EXECUTOR),,$(PTX)) $(ANALYZER_LIBS)))

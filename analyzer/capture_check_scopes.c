@@ -123,6 +123,8 @@ static bool check_region(const struct capture *c, const struct cap_region *r, ch
         return refers(c, CAP_REGION, r->id, false, "region", why);
     if (!a)
         return no(why, "region in allocation %u, which is not there", r->allocation);
+    if (capture_definition(c, CAP_ALLOC, r->id)) /* also a later one: they are found by id alone */
+        return no(why, "region %u has the id of an allocation", r->id);
     if (r->address < a->address || r->address - a->address > a->bytes ||
         r->bytes > a->bytes - (r->address - a->address))
         return no(why, "region %u lies outside allocation %u", r->id, a->id);

@@ -51,9 +51,9 @@ static void node_text(struct session *s, const struct cap_graph_node *n, char *o
     const struct cap_copy *copy = body;
     const struct cap_set *set = body;
     const struct cap_graph_memory *memory = body;
+    const struct cap_config *c = capture_definition(s->capture, CAP_CONFIG, n->config);
     uint64_t kernel;
-    if (n->kind == CAP_NODE_KERNEL && map_get(&s->model->kernel_index, n->kernel, &kernel)) {
-        const struct cap_config *c = capture_definition(s->capture, CAP_CONFIG, n->config);
+    if (n->kind == CAP_NODE_KERNEL && c && map_get(&s->model->kernel_index, n->kernel, &kernel)) {
         snprintf(out, bytes, "%.120s, grid %u x %u x %u, block %u x %u x %u", s->model->kernels[kernel].name,
                  c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1], c->block[2]);
     } else if (n->kind == CAP_NODE_COPY && body)

@@ -224,26 +224,37 @@ static bool run_copy(struct graph_run *r, uint32_t index, struct judgement *j)
     return (ok && !r->contents.no_memory) || verify_not(j, "no-memory", NULL);
 }
 
+/* What each row is set to; NULL: no memory. */
+static uint8_t *set_row(const struct cap_set *s)
+{
+    uint8_t *row = malloc((size_t)s->width + 4);
+    for (uint64_t i = 0; row && i < s->width; i++)
+        row[i] = (uint8_t)(s->value >> i % s->value_bytes * 8);
+    return row;
+}
+
 static bool run_set(struct graph_run *r, uint32_t index, struct judgement *j)
 {
     struct cap_set s = *(const struct cap_set *)model_node_body(r->nodes.items[index]);
     if (s.height > ROW_LIMIT || !s.value_bytes || s.value_bytes > sizeof s.value)
         return not_because(r, index, j, "budget", "a set of too many rows");
-    uint8_t *row = malloc((size_t)s.width + 4);
-    for (uint64_t i = 0; row && i < s.width; i++)
-        row[i] = (uint8_t)(s.value >> i % s.value_bytes * 8);
-    for (uint64_t y = 0; row && y < s.height; y++) {
+    uint8_t *row = NULL;
+    bool ok = true;
+    for (uint64_t y = 0; ok && y < s.height; y++) {
         uint64_t offset;
         struct graph_buffer *to = buffer_at(r, s.target + y * s.pitch, s.width, &offset);
         if (!to)
             continue;
+        ok = row || (row = set_row(&s)) != NULL; /* only now: the width may be anything where nothing is hit */
+        if (!ok)
+            break;
         graph_touch_range(r, index, to, offset, s.width, row);
         graph_contents_write(to, index, offset, row, s.width);
     }
     free(row);
     s.head.type = CAP_SET;
     valid_bytes_record(&r->verify->valid, &r->verify->live, &s.head);
-    return (row && !r->contents.no_memory) || verify_not(j, "no-memory", NULL);
+    return (ok && !r->contents.no_memory) || verify_not(j, "no-memory", NULL);
 }
 
 /* A function of the host may have done anything to memory that it can reach. */
@@ -257,14 +268,24 @@ static void run_host(struct graph_run *r)
 static void run_memory(struct graph_run *r, uint32_t index)
 {
     const struct cap_graph_memory *m = model_node_body(r->nodes.items[index]);
-    const struct model_allocation *a = model_live_find(&r->verify->live, m->address);
+    const struct model_allocation *a = m ? model_live_find(&r->verify->live, m->address) : NULL;
     struct graph_buffer *b = a ? graph_contents_of(&r->contents, a) : NULL;
     if (b)
         graph_contents_forget(b, 0, a->bytes);
 }
 
+/* All that is to be known of these is in their body. */
+static bool lacks_body(const struct cap_graph_node *n)
+{
+    bool needs =
+        n->kind == CAP_NODE_COPY || n->kind == CAP_NODE_SET || n->kind == CAP_NODE_ALLOC || n->kind == CAP_NODE_FREE;
+    return needs && !model_node_body(n);
+}
+
 bool graph_run_plain(struct graph_run *r, uint32_t index, struct judgement *j)
 {
+    if (lacks_body(r->nodes.items[index]))
+        return not_because(r, index, j, "args-unknown", "its parameters were not recorded");
     switch ((enum cap_graph_node_kind)r->nodes.items[index]->kind) {
     case CAP_NODE_EMPTY:
     case CAP_NODE_EVENT_RECORD:

@@ -57,6 +57,7 @@ enum { STACK_LIMIT = 4096, PARAM_LIMIT = 32768, REDZONE_LIMIT = 1 << 30, BUILD_I
     X(CAP_BAD_FREE, cap_bad_free, "bad free")                                                                          \
     X(CAP_HELD_DAMAGE, cap_held_damage, "damage of freed memory")                                                      \
     X(CAP_THREAD_STATE, cap_thread_state, "thread state")                                                              \
+    X(CAP_HOST_FUNCTION, cap_host_function, "function of the host")                                                    \
     X(CAP_STREAM_STATE, cap_stream_state, "stream state")                                                              \
     X(CAP_STREAM_VALUE, cap_stream_value, "stream value")                                                              \
     X(CAP_PACE, cap_pace, "pace")                                                                                      \

@@ -68,11 +68,27 @@ static void print_threads(struct hang *h, bool verbose)
         printf("%snone of the program's threads made a CUDA call\n", title);
 }
 
-static void waits_text(const struct hang_stream *s, char *out, size_t bytes)
+static void function_text(const struct hang *h, const struct hang_stream *s, char *out, size_t bytes)
+{
+    char name[300], since[24];
+    const struct cap_host_function *f = s->called;
+    if (!f) {
+        snprintf(out, bytes, "; it may be inside a function of the host");
+        return;
+    }
+    symbols_function(h->session->symbols, f->function, f->seq, name, sizeof name);
+    if (s->called_ns)
+        snprintf(out, bytes, "; it has been inside %s, a function of the host, for %s, in thread %u", name,
+                 text_time(s->called_ns, since), f->tid);
+    else
+        snprintf(out, bytes, "; next in it is %s, a function of the host, which has not begun", name);
+}
+
+static void waits_text(const struct hang *h, const struct hang_stream *s, char *out, size_t bytes)
 {
     out[0] = '\0';
-    if (s->function && (!s->value || s->function->head.seq < s->value->head.seq))
-        snprintf(out, bytes, "; it may be inside a function of the host");
+    if (hang_in_function(s))
+        function_text(h, s, out, bytes);
     else if (s->value)
         snprintf(out, bytes, "; it may be waiting for the word at 0x%" PRIx64 " (value %" PRIu64 ")", s->value->address,
                  s->value->value);
@@ -82,9 +98,9 @@ static void waits_text(const struct hang_stream *s, char *out, size_t bytes)
 
 static void stream_text(const struct hang *h, const struct hang_stream *s, char *out, size_t bytes)
 {
-    char ran[24], still[24], waits[120];
+    char ran[24], still[24], waits[480];
     const struct cap_stream_state *state = s->state;
-    waits_text(s, waits, sizeof waits);
+    waits_text(h, s, waits, sizeof waits);
     if (!state)
         snprintf(out, bytes, "was never asked: nothing took long");
     else if (h->life == PROCESS_ALIVE && s->asked_ns > 3000000000u)
@@ -122,7 +138,7 @@ static void print_streams(struct hang *h, bool verbose)
     const char *title = "streams   ";
     for (size_t i = 0; i < h->stream_count; i++) {
         const struct hang_stream *s = &h->streams[i];
-        char what[400], line[512];
+        char what[900], line[1024];
         stream_text(h, s, what, sizeof what);
         snprintf(line, sizeof line, "%u%s: %s", s->stream->id, kinds[s->stream->kind % 3], what);
         text_fold(stdout, title, 12, line);
@@ -209,13 +225,29 @@ static void add_threads(cJSON *root, const struct hang *h)
     }
 }
 
+static cJSON *function_json(const struct hang *h, const struct hang_stream *s)
+{
+    char name[300], address[24], place[200];
+    const struct cap_host_function *f = s->called;
+    cJSON *json = cJSON_CreateObject();
+    snprintf(address, sizeof address, "0x%" PRIx64, f->function);
+    cJSON_AddStringToObject(json, "name",
+                            symbols_function(h->session->symbols, f->function, f->seq, name, sizeof name));
+    cJSON_AddStringToObject(json, "address", address);
+    cJSON_AddStringToObject(json, "from", symbols_place(h->session->symbols, f->stack, place, sizeof place));
+    cJSON_AddBoolToObject(json, "begun", s->called_ns != 0);
+    cJSON_AddNumberToObject(json, "since_ns", (double)s->called_ns);
+    cJSON_AddItemToObject(json, "thread", s->called_ns ? cJSON_CreateNumber(f->tid) : cJSON_CreateNull());
+    return json;
+}
+
 static void add_streams(cJSON *root, const struct hang *h)
 {
     static const char *const busy[] = {"unknown", "no", "yes"};
     cJSON *array = cJSON_AddArrayToObject(root, "streams");
     for (size_t i = 0; i < h->stream_count; i++) {
         const struct hang_stream *s = &h->streams[i];
-        char text[400];
+        char text[900];
         cJSON *json = cJSON_CreateObject();
         stream_text(h, s, text, sizeof text);
         cJSON_AddNumberToObject(json, "stream", s->stream->id);
@@ -227,6 +259,8 @@ static void add_streams(cJSON *root, const struct hang *h)
         cJSON_AddNumberToObject(json, "still_ns", (double)s->still_ns);
         cJSON_AddItemToObject(json, "waiter",
                               s->waiter ? cJSON_CreateNumber(s->waiter->state->tid) : cJSON_CreateNull());
+        cJSON_AddItemToObject(json, "function",
+                              hang_in_function(s) && s->called ? function_json(h, s) : cJSON_CreateNull());
         cJSON_AddStringToObject(json, "text", text);
         cJSON_AddItemToArray(array, json);
     }

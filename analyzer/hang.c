@@ -193,6 +193,34 @@ static uint64_t done_before(const struct hang *h, const struct hang_stream *s)
     return done;
 }
 
+/* The function that the stream is inside of, else the one that the call with this seq put into it. */
+static const struct cap_host_function *function_of(const struct capture *c, uint32_t stream, uint64_t seq)
+{
+    const struct cap_host_function *found = NULL;
+    for (size_t i = 0; i < c->record_count; i++) {
+        const struct cap_host_function *f = (const void *)c->records[i];
+        if (f->head.type != CAP_HOST_FUNCTION || !f->seq || f->stream != stream)
+            continue;
+        if (f->begun_tsc)
+            return f;
+        found = f->seq == seq ? f : found;
+    }
+    return found;
+}
+
+static void find_function(struct hang *h, struct hang_stream *s)
+{
+    const struct capture *c = h->session->capture;
+    const struct cap_host_function *f = function_of(c, s->stream->id, s->function ? s->function->head.seq : 0);
+    s->called = f;
+    if (!f || !f->begun_tsc)
+        return;
+    s->called_ns = ago(h, f->begun_tsc);
+    s->called_ns = s->called_ns ? s->called_ns : 1;
+    if (h->life == PROCESS_ALIVE)
+        s->caller = process_thread(c->header.pid, f->tid);
+}
+
 /* Of what was put into the stream behind all that is complete and in front of what has not begun, the first that
  * waits. */
 static void find_wait(struct hang *h, struct hang_stream *s)
@@ -216,6 +244,7 @@ static void find_wait(struct hang *h, struct hang_stream *s)
             !s->function)
             s->function = order;
     }
+    find_function(h, s);
 }
 
 static void take_streams(struct hang *h)

@@ -31,6 +31,9 @@ struct hang_stream {
     const struct cap_stream_value *value;    /* it may be waiting for this word */
     const struct cap_event_op_record *event; /* it may be waiting for this event */
     const struct cap_order *function;        /* it may be inside this function of the host, or in front of it */
+    const struct cap_host_function *called;  /* more about that function; NULL: nothing is known */
+    uint64_t called_ns;                      /* it began so long ago; 0: it has not */
+    struct process_thread caller;            /* the thread that it runs in */
     const struct hang_thread *waiter;        /* of the program, for this stream; NULL: nobody */
 };
 
@@ -49,6 +52,7 @@ struct hang {
 /* `s` is open; what is stuck is added to its findings. STATUS_NO_MEMORY: nothing is there. */
 enum status hang_look(struct session *s, uint64_t after_ns, struct hang *out);
 void hang_free(struct hang *h);
+bool hang_in_function(const struct hang_stream *s); /* as far as is known, it waits for a function of the host */
 /* A running launch that nothing speaks against but its time: a note, no finding. */
 void hang_judge(struct hang *h); /* called by hang_look */
 

@@ -195,20 +195,47 @@ static void judge_value(struct hang *h, const struct hang_stream *s)
     next_commands(f, h, s->next);
 }
 
-/* Nobody tells whether the function has begun, nor what it does. */
+static void who_calls(struct finding *f, struct hang *h, const struct hang_stream *s)
+{
+    char place[200], name[300], since[24];
+    const struct cap_host_function *called = s->called;
+    if (!called)
+        return;
+    symbols_function(h->session->symbols, called->function, called->seq, name, sizeof name);
+    symbols_place(h->session->symbols, called->stack, place, sizeof place);
+    finding_evidence(f, "function", "it is %s, at 0x%" PRIx64 "%s%s", name, called->function,
+                     *place ? ", put into the stream at " : "", place);
+    if (s->called_ns)
+        finding_evidence(f, "function", "it began %s ago in thread %u%s%s%s", text_time(s->called_ns, since),
+                         called->tid,
+                         s->caller.state == 'S'   ? ", which sleeps"
+                         : s->caller.state == 'R' ? ", which runs"
+                                                  : "",
+                         *s->caller.wchan ? " in " : "", s->caller.wchan);
+}
+
+bool hang_in_function(const struct hang_stream *s)
+{
+    return s->called_ns || (s->function && (!s->value || s->function->head.seq < s->value->head.seq));
+}
+
+/* Nobody tells what the function does: that it has been running for long is no proof that it will not return. */
 static void judge_function(struct hang *h, const struct hang_stream *s)
 {
     char still[24];
+    if (s->called_ns && s->called_ns < h->after_ns)
+        return;
     struct finding *f = add(h, FINDING_UNKNOWN, 0.3);
     if (!f)
         return;
     f->severity = FINDING_NOTE;
     if (s->next)
         finding_launch(f, s->next->number);
-    finding_summary(f, "stream %u may be inside a function of the host; whether it will return cannot be told",
-                    s->stream->id);
-    finding_evidence(f, "stream", "stream %u has not moved for %s; a function of the host is next in it", s->stream->id,
-                     text_time(s->still_ns, still));
+    finding_summary(f, "stream %u %s inside a function of the host; whether it will return cannot be told",
+                    s->stream->id, s->called_ns ? "is" : "may be");
+    finding_evidence(f, "stream", "stream %u has not moved for %s%s", s->stream->id, text_time(s->still_ns, still),
+                     s->called_ns ? "" : "; a function of the host is next in it");
+    who_calls(f, h, s);
     who_waits(f, h, s);
     next_commands(f, h, s->next);
 }
@@ -236,7 +263,7 @@ void hang_judge(struct hang *h)
             continue;
         if (s->running)
             judge_running(h, s);
-        else if (s->function && (!s->value || s->function->head.seq < s->value->head.seq))
+        else if (hang_in_function(s))
             judge_function(h, s);
         else if (s->value && !circle_told(h, s))
             judge_value(h, s);

@@ -53,6 +53,16 @@ struct symbols *symbols_new(const struct capture *capture)
     return s;
 }
 
+static void free_frames(struct symbol_stack *stack)
+{
+    for (size_t i = 0; i < stack->count; i++) {
+        free(stack->frames[i].text);
+        free(stack->frames[i].function);
+        free(stack->frames[i].file);
+    }
+    free(stack->frames);
+}
+
 void symbols_free(struct symbols *s)
 {
     if (!s)
@@ -61,12 +71,7 @@ void symbols_free(struct symbols *s)
         if (!s->stacks.slots[i].used)
             continue;
         struct symbol_stack *stack = (void *)(uintptr_t)s->stacks.slots[i].value;
-        for (size_t k = 0; k < stack->count; k++) {
-            free(stack->frames[k].text);
-            free(stack->frames[k].function);
-            free(stack->frames[k].file);
-        }
-        free(stack->frames);
+        free_frames(stack);
         free(stack);
     }
     map_free(&s->stacks);
@@ -373,5 +378,21 @@ const char *symbols_place(struct symbols *s, uint32_t id, char *out, size_t byte
         snprintf(out, bytes, "%s:%u", name_file(stack->frames[stack->own].file), stack->frames[stack->own].line);
     else if (stack->count)
         snprintf(out, bytes, "%s", stack->frames[stack->near].text);
+    return out;
+}
+
+const char *symbols_function(struct symbols *s, uint64_t address, uint64_t seq, char *out, size_t bytes)
+{
+    struct symbol_stack stack = {.frames = calloc(FRAME_LIMIT, sizeof *stack.frames)};
+    struct callee none = {0};
+    out[0] = '\0';
+    if (!s->opened)
+        open_objects(s);
+    if (!stack.frames)
+        return out;
+    push_frame(s, &stack, address + 1, seq, &none);
+    if (stack.count) /* behind what is inlined at its very start */
+        snprintf(out, bytes, "%s", stack.frames[stack.count - 1].text);
+    free_frames(&stack);
     return out;
 }

@@ -33,6 +33,9 @@ void symbols_free(struct symbols *symbols);                 /* NULL is fine */
 const struct symbol_stack *symbols_stack(struct symbols *symbols, uint32_t stack);
 /* "block.cu:210" of the program's own frame, else the nearest frame's text, else "". Written to `out`; returns it. */
 const char *symbols_place(struct symbols *symbols, uint32_t stack, char *out, size_t bytes);
+/* The function that begins at `address`, as it lay there when the record with `seq` was written: "done block.cu:88",
+ * "libfoo.so+0x1234". Written to `out`; returns it. */
+const char *symbols_function(struct symbols *symbols, uint64_t address, uint64_t seq, char *out, size_t bytes);
 /* How many recorded objects were not found, or were others than those that ran. */
 size_t symbols_missing(struct symbols *symbols);
 

@@ -5,6 +5,7 @@
 #include <opsdebug/capture.h>
 
 #include "shim/call.h"
+#include "shim/host_function.h"
 #include "shim/record.h"
 #include "shim/track.h"
 
@@ -17,11 +18,61 @@
     ORDER(symbol, op, STREAM(hStream, false), parameters, __VA_ARGS__)                                                 \
     ORDER(symbol##_ptsz, op, STREAM(hStream, true), parameters, __VA_ARGS__)
 
-ORDER_BOTH(cuLaunchHostFunc, CAP_ORDER_HOST_FUNCTION, (CUstream hStream, CUhostFn fn, void *userData), hStream, fn,
-           userData)
-ORDER_BOTH(cuStreamAddCallback, CAP_ORDER_HOST_FUNCTION,
-           (CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags), hStream, callback,
-           userData, flags)
+static CUresult called(struct call *call, CUresult result, struct host_function *f, CUstream stream, bool own_stream)
+{
+    if (result == CUDA_SUCCESS)
+        record_order(call, CAP_ORDER_HOST_FUNCTION, 0, STREAM(stream, own_stream));
+    else
+        host_function_refused(f);
+    return call_leave(call, result);
+}
+
+static CUresult launch_function(enum hook hook, bool own_stream, CUstream stream, CUhostFn fn, void *data)
+{
+    struct call call;
+    if (!call_enter(&call, hook))
+        return PASS(cuLaunchHostFunc, hook)(stream, fn, data);
+    struct host_function *f = host_function_new(&call, stream, own_stream, (void *)fn, data);
+    call_begin(&call);
+    CUresult result = REAL(cuLaunchHostFunc, hook)(stream, f ? host_function_called : fn, f ? f : data);
+    call_end(&call);
+    return called(&call, result, f, stream, own_stream);
+}
+
+CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
+{
+    return launch_function(HOOK_cuLaunchHostFunc, false, hStream, fn, userData);
+}
+
+CUresult cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void *userData)
+{
+    return launch_function(HOOK_cuLaunchHostFunc_ptsz, true, hStream, fn, userData);
+}
+
+static CUresult add_callback(enum hook hook, bool own_stream, CUstream stream, CUstreamCallback callback, void *data,
+                             unsigned int flags)
+{
+    struct call call;
+    if (!call_enter(&call, hook))
+        return PASS(cuStreamAddCallback, hook)(stream, callback, data, flags);
+    struct host_function *f = host_function_new(&call, stream, own_stream, (void *)callback, data);
+    call_begin(&call);
+    CUresult result =
+        REAL(cuStreamAddCallback, hook)(stream, f ? host_function_called_back : callback, f ? f : data, flags);
+    call_end(&call);
+    return called(&call, result, f, stream, own_stream);
+}
+
+CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)
+{
+    return add_callback(HOOK_cuStreamAddCallback, false, hStream, callback, userData, flags);
+}
+
+CUresult cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)
+{
+    return add_callback(HOOK_cuStreamAddCallback_ptsz, true, hStream, callback, userData, flags);
+}
+
 ORDER_BOTH(cuSignalExternalSemaphoresAsync, CAP_ORDER_FOREIGN,
            (const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray,
             unsigned int numExtSems, CUstream hStream),

@@ -131,6 +131,7 @@ enum cap_type {
     CAP_STREAM_VALUE = 72,
     CAP_BUDGET = 73,
     CAP_PACE = 74,
+    CAP_HOST_FUNCTION = 75,
     CAP_WRITER = 80,
     CAP_HOST_MAP = 81,
 };
@@ -712,6 +713,16 @@ struct cap_stream_state { /* how far a stream got, asked now and then while some
     uint64_t complete; /* patched: seq of the newest launch that was seen to have ended */
 };
 _Static_assert(sizeof(struct cap_stream_state) == 80, "cap_stream_state");
+
+struct cap_host_function { /* a function of the host that a stream is to call; taken over by another when it returned */
+    struct cap_head head;
+    uint64_t seq;           /* patched: of the call that put it into the stream, as its CAP_ORDER has; 0: nobody's */
+    uint32_t stream, stack; /* patched; the stack of that call */
+    uint64_t function;      /* patched: its address */
+    uint64_t begun_tsc;     /* patched: 0: not yet */
+    uint32_t tid, reserved; /* patched: the thread that it runs in */
+};
+_Static_assert(sizeof(struct cap_host_function) == 64, "cap_host_function");
 
 /* A stream waits for a word of memory, or writes it. Written after the call succeeded. */
 enum cap_stream_value_op { CAP_VALUE_WAIT, CAP_VALUE_WRITE };

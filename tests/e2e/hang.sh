@@ -60,17 +60,19 @@ stuck crossed "$launch" "add 11"
 stuck never "$launch" "add 11"
 stuck polled '[(.threads[] | .polls), .findings[0].launch.kernel] | join(" ")' "true poll_flag"
 
-start slow idle deadlock released function
+start slow idle deadlock released function returns
 # By its time alone it is not told from a slow kernel.
 start spin_first
 noted spin_first '.notes[0] | "\(.class) \(.launch.kernel)"' "unknown poll_flag"
-noted function '.notes[0] | "\(.class) \(.text | test("function of the host"))"' "unknown true"
+noted function '"\(.notes[0].class) \(.streams[] | .function // empty | "\(.name | split(":")[0]) \(.begun) \(.thread != null) \(.from)")"' \
+    "unknown never_returns hang.cu true true hang.cu:$(grep -n -F 'cudaLaunchHostFunc(a, never_returns' tests/programs/hang/hang.cu | cut -d: -f1)"
+check "function: the text says it, too" jq -e '[.streams[].text] | any(test("inside never_returns hang.cu:[0-9]+, a function of the host, for .* in thread [0-9]+"))' "$scratch/hang.json"
 sound slow '.threads | length' 1
 sound deadlock '[.threads[].inside] | join(" ")' ""
 finish deadlock
 sound idle '[.threads[].inside] | join(" ")' ""
 sound released '.notes | length < 2' true
-for mode in slow idle released; do
+for mode in slow idle released returns; do
     wait "${pid[$mode]}"
     equal "$mode: ends as it should" 0 $?
     look $mode "$scratch/$mode"

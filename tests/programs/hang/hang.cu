@@ -5,6 +5,7 @@
  *   crossed        two streams, each waits for a word that the other one writes behind its own wait
  *   never          a stream waits for a word that nobody writes
  *   function       a function of the host, in a stream, that never returns
+ *   returns        functions of the host, in a stream, that take some seconds
  *   deadlock       two threads of the host, each holds a lock that the other one wants; no CUDA work
  *   polled         as spin, but the host asks again and again instead of waiting
  *   slow           kernels of half a second each, waited for one by one
@@ -104,6 +105,31 @@ static void function()
     CHECK(cudaStreamSynchronize(a));
 }
 
+static void CUDART_CB takes_long(void *data)
+{
+    sleep(5);
+    *(int *)data += 1;
+}
+
+static void CUDART_CB called_back(cudaStream_t stream, cudaError_t status, void *data)
+{
+    *(int *)data += stream != NULL && status == cudaSuccess ? 10 : 1000;
+}
+
+static int returns()
+{
+    cudaStream_t a;
+    int calls = 0;
+    CHECK(cudaStreamCreate(&a));
+    for (int i = 0; i < 3; i++)
+        CHECK(cudaStreamAddCallback(a, called_back, &calls, 0));
+    CHECK(cudaLaunchHostFunc(a, takes_long, &calls));
+    CHECK(cudaStreamAddCallback(a, called_back, &calls, 0));
+    add<<<1, 32, 0, a>>>(out, 32);
+    CHECK(cudaStreamSynchronize(a));
+    return calls == 41 ? 0 : 3;
+}
+
 static pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER, second = PTHREAD_MUTEX_INITIALIZER;
 
 static void *other_thread(void *data)
@@ -177,7 +203,10 @@ int main(int argc, char **argv)
         never();
     else if (!strcmp(what, "function"))
         function();
-    else if (!strcmp(what, "deadlock"))
+    else if (!strcmp(what, "returns")) {
+        if (int wrong = returns())
+            return wrong;
+    } else if (!strcmp(what, "deadlock"))
         deadlock();
     else if (!strcmp(what, "released"))
         released();

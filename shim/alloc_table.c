@@ -3,6 +3,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include <opsdebug/capture.h>
+
 #include "shim/memory.h"
 
 struct node {
@@ -92,7 +94,9 @@ static void account(const struct allocation *a, int sign)
 {
     __atomic_store_n(&entry_count, entry_count + (uint32_t)sign, __ATOMIC_RELAXED);
     entry_bytes += sign > 0 ? a->bytes : -a->bytes;
-    uint64_t redzone = (uint64_t)a->head + a->tail;
+    bool of_device = a->kind == CAP_ALLOC_DEVICE || a->kind == CAP_ALLOC_PITCHED || a->kind == CAP_ALLOC_ASYNC ||
+                     a->kind == CAP_ALLOC_POOL;
+    uint64_t redzone = of_device ? (uint64_t)a->head + a->tail : 0;
     redzone_total += sign > 0 ? redzone : -redzone;
 }
 

@@ -45,6 +45,6 @@ void alloc_table_from(uint64_t from, bool (*visit)(const struct allocation *a, v
 uint32_t alloc_table_count(void); /* without the lock */
 /* Removes all entries of a context, or of a module when `module` is not 0. */
 void alloc_table_drop(uint32_t context, uint32_t module);
-void alloc_table_totals(uint32_t *count, uint64_t *bytes, uint64_t *redzone_bytes);
+void alloc_table_totals(uint32_t *count, uint64_t *bytes, uint64_t *redzone_bytes); /* redzones: of device memory */
 
 #endif

@@ -10,6 +10,7 @@
 enum export { EXPORT_IPC, EXPORT_POOL, EXPORTS };
 static bool possible[EXPORTS];          /* atomic: for good */
 static bool several_devices;            /* atomic: likewise */
+static bool has_cudart;                 /* atomic: a shared one is loaded */
 static unsigned long long adds_checked; /* atomic: how many objects had been loaded when we last looked */
 
 void guard_stop_sharing(void)
@@ -65,7 +66,8 @@ static int step(struct dl_phdr_info *info, size_t size, void *data)
     walk->cudart = walk->cudart || strstr(info->dlpi_name, "libcudart.so");
     if (of_cuda(info))
         return 0;
-    walk->found[EXPORT_IPC] = walk->found[EXPORT_IPC] || names(info, "IpcGetMemHandle");
+    walk->found[EXPORT_IPC] =
+        walk->found[EXPORT_IPC] || names(info, "IpcGetMemHandle") || names(info, "cuMemGetHandleForAddressRange");
     walk->found[EXPORT_POOL] = walk->found[EXPORT_POOL] || names(info, "MemPoolExportPointer");
     return 0;
 }
@@ -73,26 +75,38 @@ static int step(struct dl_phdr_info *info, size_t size, void *data)
 /* Brings what is known up to date when objects were loaded since. */
 static void look(void)
 {
-    static const enum hook functions[EXPORTS] = {HOOK_cuIpcGetMemHandle, HOOK_cuMemPoolExportPointer};
     struct walk walk = {0};
     int devices = 0;
     dl_iterate_phdr(step, &walk);
     if (walk.adds == __atomic_load_n(&adds_checked, __ATOMIC_RELAXED))
         return;
-    /* A static cudart is no object of its own, and looks up the same names that its program may or may not use. */
     for (int i = 0; i < EXPORTS; i++)
-        if (walk.found[i] || (hook_known(functions[i]) && !walk.cudart))
+        if (walk.found[i])
             __atomic_store_n(&possible[i], true, __ATOMIC_RELAXED);
+    __atomic_store_n(&has_cudart, walk.cudart, __ATOMIC_RELAXED);
     if (!driver.cuDeviceGetCount || driver.cuDeviceGetCount(&devices) != CUDA_SUCCESS || devices != 1)
         __atomic_store_n(&several_devices, true, __ATOMIC_RELAXED);
     __atomic_store_n(&adds_checked, walk.adds, __ATOMIC_RELAXED);
 }
 
-bool guard_sharing_possible(void)
+/* A shared cudart looks up all but the last of them, whoever may use them. So does a static one, but that is no object
+ * of its own, and nobody can tell who asked. */
+static bool was_asked_for(enum export what)
+{
+    static const enum hook functions[EXPORTS] = {HOOK_cuIpcGetMemHandle, HOOK_cuMemPoolExportPointer};
+    return (hook_known(functions[what]) && !__atomic_load_n(&has_cudart, __ATOMIC_RELAXED)) ||
+           (what == EXPORT_IPC && hook_known(HOOK_cuMemGetHandleForAddressRange));
+}
+
+static bool export_possible(enum export what)
 {
     look();
-    return __atomic_load_n(&possible[EXPORT_IPC], __ATOMIC_RELAXED) ||
-           __atomic_load_n(&several_devices, __ATOMIC_RELAXED);
+    return __atomic_load_n(&possible[what], __ATOMIC_RELAXED) || was_asked_for(what);
+}
+
+bool guard_sharing_possible(void)
+{
+    return export_possible(EXPORT_IPC) || __atomic_load_n(&several_devices, __ATOMIC_RELAXED);
 }
 
 bool guard_export_possible(enum cap_alloc_kind kind)
@@ -100,6 +114,5 @@ bool guard_export_possible(enum cap_alloc_kind kind)
     bool pool = kind == CAP_ALLOC_ASYNC || kind == CAP_ALLOC_POOL;
     if (!pool && kind != CAP_ALLOC_DEVICE) /* nothing exports managed or the host's memory */
         return false;
-    look();
-    return __atomic_load_n(&possible[pool ? EXPORT_POOL : EXPORT_IPC], __ATOMIC_RELAXED);
+    return export_possible(pool ? EXPORT_POOL : EXPORT_IPC);
 }

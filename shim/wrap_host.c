@@ -123,6 +123,8 @@ CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
     return host_alloc(HOOK_cuMemHostAlloc, pp, bytesize, Flags);
 }
 
+/* Beside the real call nothing here waits for the device, nor does anything where it is unregistered: there are no
+ * redzones, and to ask for an address is no work. */
 static CUresult host_register(enum hook hook, void *p, size_t bytes, unsigned int flags)
 {
     struct call call;

@@ -51,3 +51,28 @@ CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdevicep
         note_head(ptr);
     return call_leave(&call, result);
 }
+
+/* For network cards and the like. The driver wants whole pages of the host's size: memory with a redzone in front
+ * begins in the middle of one. */
+CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType,
+                                       unsigned long long flags)
+{
+    struct call call;
+    if (!call_enter(&call, HOOK_cuMemGetHandleForAddressRange))
+        return PASS(cuMemGetHandleForAddressRange, HOOK_cuMemGetHandleForAddressRange)(handle, dptr, size, handleType,
+                                                                                       flags);
+    guard_stop_sharing();
+    call_begin(&call);
+    CUresult result =
+        REAL(cuMemGetHandleForAddressRange, HOOK_cuMemGetHandleForAddressRange)(handle, dptr, size, handleType, flags);
+    call_end(&call);
+    struct allocation a;
+    static int noted;
+    if (result != CUDA_SUCCESS && alloc_table_find(dptr, &a) && a.head &&
+        !__atomic_exchange_n(&noted, 1, __ATOMIC_RELAXED))
+        shim_note(CAP_NOTE_LOST,
+                  "memory with %u bytes of redzone in front could not be exported page by page: run with "
+                  "--sentinels tail",
+                  (unsigned)a.head);
+    return call_leave(&call, result);
+}

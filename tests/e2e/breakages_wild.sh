@@ -24,6 +24,12 @@ wild "memory that is registered to be read only is not written" read-only
 snapshots=$("$tool" show "$scratch/deep" 1 | grep -c '^ *\(before\|after\)')
 equal "and is taken into snapshots" 2 "$snapshots"
 
+wild "copies of ours that the driver refuses are not waited for" refused STUB_REFUSES_COPY=2
+equal "what was refused is missing, the rest is there" "0 4 4 4 " \
+    "$(for launch in 1 2 3 4; do "$tool" show "$scratch/deep" $launch | grep -c '^ *\(before\|after\)'; done | tr '\n' ' ')"
+wild "host memory cannot be pinned" refused STUB_NO_PINNING=1
+equal "then there are no snapshots: the driver would wait for the stream" 0 "$("$tool" show "$scratch/deep" 1 | grep -c '^ *\(before\|after\)')"
+
 # Host and device cannot use managed memory at once: WSL, some virtual GPUs, devices before Pascal.
 for kernels in "" STUB_TAKES_CHECKS=1; do
     wild "nothing of ours runs where the host may touch managed memory ${kernels:+(with kernels)}" managed STUB_NOT_SHARED=1 $kernels
@@ -68,7 +74,7 @@ for preset in watch deep; do
     rm -rf "$scratch/fork"
 done
 
-SOFTGPU_DEVICES=2 same "memory of a pool that lies on another device than its stream" "$folder/pool_elsewhere"
+SOFTGPU_DEVICES=2 same "memory of a pool that lies on another device than its stream; a mapping that the device has no access to" "$folder/elsewhere"
 only "" "memory of a pool on another device"
 
 # Memory of a shared pool, with the tool in both processes, in one, in none.

@@ -9,7 +9,8 @@
  * STUB_TAKES_CHECKS (the shim's own kernels can be loaded; they fill and look at redzones, and see no numbers),
  * STUB_ELAPSED_MS=X (what lies between any two events), STUB_FAULT_AFTER=N (launch N and all calls after it return
  * CUDA_ERROR_ILLEGAL_ADDRESS), STUB_NOT_SHARED (host and device cannot use managed memory at once), STUB_KEEPS_MODULES
- * (they cannot be unloaded).
+ * (they cannot be unloaded), STUB_NO_PINNING (host memory cannot be registered), STUB_REFUSES_COPY=N (the Nth copy to
+ * the host in a stream's order).
  */
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
@@ -37,7 +38,7 @@ static int running[2]; /* kernels since the host has waited: in the legacy strea
 
 struct object {
     char name[64];
-    uint32_t params;
+    bool own, overruns; /* one of the shim's kernels; one that writes, see cuLaunchKernel */
 };
 
 /* How often functions of interest were called, for tests: stub_count("cuMemAlloc_v2"). */
@@ -344,6 +345,8 @@ EXPORT CUresult cuMemHostUnregister(void *pointer)
 EXPORT CUresult cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned int flags)
 {
     unsafe();
+    if (getenv("STUB_NO_PINNING"))
+        return CUDA_ERROR_NOT_SUPPORTED;
     return pointer && bytes ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -380,6 +383,10 @@ EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr target, const void *source, siz
 
 EXPORT CUresult cuMemcpyDtoHAsync_v2(void *target, CUdeviceptr source, size_t bytes, CUstream stream)
 {
+    static int copies;
+    const char *refused = getenv("STUB_REFUSES_COPY");
+    if (refused && ++copies == atoi(refused))
+        return CUDA_ERROR_INVALID_VALUE;
     return copy(target, (void *)(uintptr_t)source, bytes);
 }
 
@@ -545,6 +552,8 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const
         return CUDA_ERROR_INVALID_VALUE;
     struct object *object = calloc(1, sizeof *object);
     snprintf(object->name, sizeof object->name, "%s", name);
+    object->own = strncmp(name, "opsdebug_", 9) == 0;
+    object->overruns = strcmp(name, "overrun") == 0;
     *function = (CUfunction)object;
     return CUDA_SUCCESS;
 }
@@ -604,7 +613,7 @@ static void run_own(const char *name, void **params)
 static CUresult launch(CUfunction f, unsigned x, unsigned y, unsigned z, CUstream stream)
 {
     running[stream != NULL]++;
-    if (f && strncmp(((const struct object *)f)->name, "opsdebug_", 9) == 0) {
+    if (f && ((const struct object *)f)->own) {
         enqueued++;
         return device_state();
     }
@@ -628,9 +637,9 @@ EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int
         return CUDA_ERROR_INVALID_HANDLE;
     CUresult result = launch(f, gridDimX, gridDimY, gridDimZ, hStream);
     const struct object *object = (const struct object *)f;
-    if (result == CUDA_SUCCESS && strncmp(object->name, "opsdebug_", 9) == 0)
+    if (result == CUDA_SUCCESS && object->own)
         run_own(object->name, kernelParams);
-    if (result == CUDA_SUCCESS && !capturing && strcmp(object->name, "overrun") == 0 && kernelParams) {
+    if (result == CUDA_SUCCESS && !capturing && object->overruns && kernelParams) {
         /* Its arguments: an address and how many bytes it sets there. */
         uint64_t at = *(uint64_t *)kernelParams[0];
         uint32_t bytes = *(uint32_t *)kernelParams[1];

@@ -24,6 +24,7 @@ static const char ptx[] =
     ".version 7.0\n.target sm_50\n.address_size 64\n"
     ".visible .entry kernel(.param .u64 a)\n{\n\tret;\n}\n"
     ".visible .entry other(.param .u64 a)\n{\n\tret;\n}\n"
+    ".visible .entry two(.param .u64 a, .param .u64 b)\n{\n\tret;\n}\n"
     ".visible .entry overrun(.param .u64 a, .param .u32 bytes)\n{\n\tret;\n}\n";
 
 static CUcontext context;
@@ -72,6 +73,25 @@ static void read_only(void)
 static void plain(void)
 {
     registered(PROT_READ | PROT_WRITE, 0);
+}
+
+/* ---- copies of a tool's own that fail ---- */
+
+/* Nobody waits for a stream because of that: it may be waiting for what the program does next. */
+static void refused(void)
+{
+    CUdeviceptr a, b;
+    CUstream stream;
+    CUfunction two;
+    EXPECT(!cuMemAlloc(&a, 4096) && !cuMemAlloc(&b, 4096) &&
+           !cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    EXPECT(!cuModuleGetFunction(&two, module, "two"));
+    int before = stub_count("cuStreamSynchronize");
+    void *arguments[] = {&a, &b};
+    for (int i = 0; i < 4; i++)
+        EXPECT(!cuLaunchKernel(two, 1, 1, 1, 32, 1, 1, 0, stream, arguments, NULL));
+    EXPECT(stub_count("cuStreamSynchronize") == before);
+    EXPECT(!cuStreamSynchronize(stream) && !cuMemFree(a) && !cuMemFree(b));
 }
 
 /* ---- managed memory, which host and device cannot use at once ---- */
@@ -298,6 +318,7 @@ int main(int argc, char **argv)
         {"managed", managed},           {"reserved", reserved},   {"modules", modules},
         {"contexts", contexts},         {"captures", captures},   {"fork", first_fork},
         {"kept-modules", kept_modules}, {"overrun", overrun},     {"garbage", garbage},
+        {"refused", refused},
     };
     for (size_t i = 0; argc > 1 && i < sizeof all / sizeof *all; i++)
         if (strcmp(argv[1], all[i].name) == 0) {

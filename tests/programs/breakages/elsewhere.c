@@ -1,7 +1,7 @@
-/* pool_elsewhere.c - memory of a pool that lies on another device than the stream it is made in,
+/* elsewhere.c - memory of a pool that lies on another device than the stream it is made in,
  * with and without the right of that device to reach it; memory made in a stream of a device that
- * is not current; memory that a stream of another device frees. With SOFTGPU_DEVICES=2. Prints how
- * many words are right. */
+ * is not current; memory that a stream of another device frees; a mapping that only one of two
+ * devices has access to. With SOFTGPU_DEVICES=2. Prints how many words are right. */
 #include <cuda.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,6 +115,35 @@ static unsigned not_current(unsigned value)
     return count;
 }
 
+/* Mapped for device 1 alone; the kernel of device 0 is told of it. */
+static unsigned mapped(unsigned value)
+{
+    const CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1}};
+    const CUmemAccessDesc access = {.location = prop.location,
+                                    .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUmemGenericAllocationHandle handle;
+    CUdeviceptr p;
+    size_t bytes;
+    unsigned count;
+    MUST(cuMemGetAllocationGranularity(&bytes, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+    MUST(cuMemAddressReserve(&p, bytes, 0, 0, 0));
+    MUST(cuMemCreate(&handle, bytes, &prop, 0));
+    MUST(cuMemMap(p, bytes, 0, handle, 0));
+    use(0);
+    launch(0, sides[0].own, value, p); /* nobody has access yet */
+    MUST(cuMemSetAccess(p, bytes, &access, 1));
+    launch(0, sides[0].own, value, p);
+    MUST(cuCtxSynchronize());
+    use(1);
+    launch(1, p, value, 0);
+    count = right(1, p, value);
+    MUST(cuMemUnmap(p, bytes));
+    MUST(cuMemRelease(handle));
+    MUST(cuMemAddressFree(p, bytes));
+    return count;
+}
+
 int main(void)
 {
     CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0},
@@ -128,7 +157,8 @@ int main(void)
     for (int i = 0; i < 2; i++)
         open_side(i);
     for (unsigned round = 0; round < ROUNDS; round++)
-        count += elsewhere(round * 100, 0) + not_current(round * 100 + 50);
+        count +=
+            elsewhere(round * 100, 0) + not_current(round * 100 + 50) + mapped(round * 100 + 70);
     MUST(cuMemPoolSetAccess(sides[1].pool, &access, 1));
     for (unsigned round = 0; round < ROUNDS; round++)
         count += elsewhere(round * 100, 1);
@@ -137,6 +167,6 @@ int main(void)
         MUST(cuCtxSynchronize());
         MUST(cuMemFree(sides[i].own));
     }
-    printf("%u of %u words right\n", count, WORDS * ROUNDS * 4);
+    printf("%u of %u words right\n", count, WORDS * ROUNDS * 5);
     return 0;
 }

@@ -4,6 +4,11 @@
  * the shim. Prints ns of the thread's processor time per call: on the whole, with the page faults of the capture's new
  * pages, which a spare processor takes over; and in the best twentieth of the loop; each the median of several runs.
  * After the launches the cheap calls: an event's record and query, an asynchronous copy.
+ *
+ *   bench_shim [LIBRARY...]      also with each LIBRARY, another tool's interposer, preloaded instead of the shim
+ *
+ * What such a library needs (settings, a daemon, other libraries in LD_LIBRARY_PATH behind the stub) the caller
+ * provides.
  */
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
@@ -120,7 +125,10 @@ static void run_once(const char *self, const char *const *settings, const char *
     pid_t pid = fork();
     if (pid == 0) {
         dup2(ends[1], 1);
-        setenv("LD_LIBRARY_PATH", BENCH_BUILD "/stub", 1);
+        const char *others = getenv("LD_LIBRARY_PATH");
+        char path[4096];
+        snprintf(path, sizeof path, "%s%s%s", BENCH_BUILD "/stub", others ? ":" : "", others ? others : "");
+        setenv("LD_LIBRARY_PATH", path, 1);
         setenv("OPSDEBUG_OUT", scratch, 1);
         setenv("BENCH_CHILD", "1", 1);
         for (; *settings; settings++)
@@ -168,6 +176,12 @@ static void run(const char *self, const char *const *settings, struct cost costs
         costs[w] = (struct cost){median(means[w]), median(bests[w])};
 }
 
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
 int main(int argc, char **argv)
 {
 #define SHIM ("LD_PRELOAD=" BENCH_BUILD "/libopsdebug.so"), "OPSDEBUG_SNAPSHOTS=none"
@@ -186,15 +200,23 @@ int main(int argc, char **argv)
         return child();
     static const char *const names[WHATS] = {"launch", "event record", "event query", "asynchronous copy"};
     enum { PARTS = sizeof parts / sizeof *parts };
-    struct cost costs[PARTS][WHATS] = {{{0}}};
+    enum { OTHERS_MAX = 4 };
+    struct cost costs[PARTS + OTHERS_MAX][WHATS] = {{{0}}};
+    const int others = argc - 1 < OTHERS_MAX ? argc - 1 : OTHERS_MAX;
     for (size_t i = 0; i < PARTS; i++)
         run(argv[0], parts[i].settings, costs[i]);
+    for (int i = 0; i < others; i++) {
+        char preload[4096];
+        snprintf(preload, sizeof preload, "LD_PRELOAD=%s", argv[1 + i]);
+        run(argv[0], (const char *const[]){preload, NULL}, costs[PARTS + i]);
+    }
     for (unsigned w = 0; w < WHATS; w++) {
         const struct cost *base = &costs[0][w];
         printf("%-28s %10s %10s %10s %8s\n", names[w], "ns", "best ns", "added", "ratio");
-        for (size_t i = 0; i < PARTS; i++)
-            printf("%-28s %10.1f %10.1f %10.1f %8.1f\n", parts[i].name, costs[i][w].mean, costs[i][w].best,
-                   costs[i][w].best - base->best, base->best > 0 ? costs[i][w].best / base->best : 0);
+        for (size_t i = 0; i < PARTS + (size_t)others; i++)
+            printf("%-28.28s %10.1f %10.1f %10.1f %8.1f\n", i < PARTS ? parts[i].name : base_name(argv[1 + i - PARTS]),
+                   costs[i][w].mean, costs[i][w].best, costs[i][w].best - base->best,
+                   base->best > 0 ? costs[i][w].best / base->best : 0);
     }
     return 0;
 }

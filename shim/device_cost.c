@@ -25,6 +25,7 @@ struct cost_pair {
 struct device_costs {
     struct cost_pair pairs[PAIRS];
     uint32_t turns[CAP_BUDGET_PARTS]; /* atomic */
+    uint32_t pending;                 /* atomic: pairs that wait to be read */
 };
 
 struct device_costs *device_costs_make(void)
@@ -62,7 +63,7 @@ void device_cost_begin(struct device_cost *cost, enum cap_budget_part part, stru
     bool copies = part == CAP_BUDGET_SNAPSHOTS;
     struct device_work *work = budget_on || !copies ? device_work(stream->context) : NULL;
     struct device_costs *costs = work ? work->costs : NULL;
-    *cost = (struct device_cost){NULL, stream};
+    *cost = (struct device_cost){NULL, stream, costs};
     if (!costs)
         return;
     uint32_t turn = __atomic_fetch_add(&costs->turns[part], 1, __ATOMIC_RELAXED);
@@ -86,6 +87,8 @@ void device_cost_end(const struct device_cost *cost)
         return;
     bool ok = driver.cuEventRecord(cost->pair->end, cost->stream->handle) == CUDA_SUCCESS;
     set_state(cost->pair, ok ? PAIR_PENDING : PAIR_BROKEN);
+    if (ok)
+        __atomic_fetch_add(&cost->costs->pending, 1, __ATOMIC_RELEASE);
 }
 
 static void measured(struct pace *pace, const struct cost_pair *pair, uint64_t ns)
@@ -101,7 +104,7 @@ static void measured(struct pace *pace, const struct cost_pair *pair, uint64_t n
 void device_costs_collect(struct device_work *work)
 {
     struct device_costs *costs = work->costs;
-    for (unsigned i = 0; i < PAIRS; i++) {
+    for (unsigned i = 0; i < PAIRS && __atomic_load_n(&costs->pending, __ATOMIC_ACQUIRE); i++) {
         struct cost_pair *pair = &costs->pairs[i];
         uint32_t waiting = PAIR_PENDING;
         float milliseconds = 0;
@@ -111,6 +114,8 @@ void device_costs_collect(struct device_work *work)
         if (done == CUDA_SUCCESS && driver.cuEventElapsedTime(&milliseconds, pair->begin, pair->end) == CUDA_SUCCESS &&
             milliseconds > 0)
             measured(work->pace, pair, (uint64_t)((double)milliseconds * 1e6));
+        if (done != CUDA_ERROR_NOT_READY)
+            __atomic_fetch_sub(&costs->pending, 1, __ATOMIC_RELAXED);
         set_state(pair, done == CUDA_SUCCESS ? PAIR_FREE : done == CUDA_ERROR_NOT_READY ? PAIR_PENDING : PAIR_BROKEN);
     }
 }

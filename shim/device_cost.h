@@ -17,6 +17,7 @@
 struct device_cost {
     struct cost_pair *pair; /* NULL: not measured */
     struct tracked_stream *stream;
+    struct device_costs *costs; /* that `pair` is of */
 };
 void device_cost_begin(struct device_cost *cost, enum cap_budget_part part, struct tracked_stream *stream);
 void device_cost_end(const struct device_cost *cost);

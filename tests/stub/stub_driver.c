@@ -29,6 +29,7 @@
 #define EXPORT __attribute__((visibility("default")))
 
 static int fault_after = -1, launches;
+static float elapsed_ms = 0.001f; /* between any two events */
 static __thread CUcontext current;
 static int context_storage;
 static __thread CUstreamCaptureMode capture_mode;
@@ -182,7 +183,8 @@ EXPORT CUresult cuInit(unsigned int Flags)
 {
     static __thread bool inside;
     count_init++;
-    const char *fault = getenv("STUB_FAULT_AFTER");
+    const char *fault = getenv("STUB_FAULT_AFTER"), *took = getenv("STUB_ELAPSED_MS");
+    elapsed_ms = took ? strtof(took, NULL) : elapsed_ms;
     fault_after = fault ? atoi(fault) : -1;
     if (getenv("STUB_REENTER") && !inside) {
         inside = true;
@@ -517,8 +519,7 @@ EXPORT CUresult cuEventSynchronize(CUevent event)
 
 EXPORT CUresult cuEventElapsedTime(float *milliseconds, CUevent begin, CUevent end)
 {
-    const char *took = getenv("STUB_ELAPSED_MS");
-    *milliseconds = took ? strtof(took, NULL) : 0.001f;
+    *milliseconds = elapsed_ms;
     return device_state();
 }
 

@@ -3,7 +3,7 @@
  * Runs itself under the shim with parts of it switched on one after the other; the baseline is the same loop without
  * the shim. Prints ns of the thread's processor time per call: on the whole, with the page faults of the capture's new
  * pages, which a spare processor takes over; and in the best twentieth of the loop; each the median of several runs.
- * After the launches the cheap calls: an event's record and query, an asynchronous copy.
+ * After the launches the cheap calls: an event's record and query, an asynchronous copy, an NVTX range (push and pop).
  *
  *   bench_shim [LIBRARY...]      also with each LIBRARY, another tool's interposer, preloaded instead of the shim
  *
@@ -12,6 +12,12 @@
  */
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
+#if __has_include(<nvtx3/nvToolsExt.h>)
+#include <nvtx3/nvToolsExt.h>
+#else /* such a toolkit has no ranges to measure */
+#define nvtxRangePushA(name) (void)(name)
+#define nvtxRangePop()       (void)0
+#endif
 #include <ftw.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,7 +34,7 @@
 #endif
 
 enum { LAUNCHES = 200000, WARM_UP = 2000, RUNS = 5, LOOP_PARTS = 20 };
-enum what { LAUNCH, EVENT_RECORD, EVENT_QUERY, COPY, WHATS };
+enum what { LAUNCH, EVENT_RECORD, EVENT_QUERY, COPY, RANGE, WHATS };
 
 static double now_ns(void)
 {
@@ -58,8 +64,12 @@ static void call(enum what what, void **params)
     case EVENT_QUERY:
         cuEventQuery(event);
         break;
-    default:
+    case COPY:
         cuMemcpyHtoDAsync_v2(buffers[0], host, sizeof host, NULL);
+        break;
+    default:
+        nvtxRangePushA("layers.0.mlp");
+        nvtxRangePop();
     }
 }
 
@@ -184,7 +194,9 @@ static const char *base_name(const char *path)
 
 int main(int argc, char **argv)
 {
-#define SHIM ("LD_PRELOAD=" BENCH_BUILD "/libopsdebug.so"), "OPSDEBUG_SNAPSHOTS=none"
+#define SHIM                                                                                                           \
+    ("LD_PRELOAD=" BENCH_BUILD "/libopsdebug.so"), ("NVTX_INJECTION64_PATH=" BENCH_BUILD "/libopsdebug.so"),           \
+        "OPSDEBUG_SNAPSHOTS=none"
     static const struct {
         const char *name, *settings[SETTINGS_MAX];
     } parts[] = {
@@ -198,7 +210,8 @@ int main(int argc, char **argv)
     };
     if (getenv("BENCH_CHILD"))
         return child();
-    static const char *const names[WHATS] = {"launch", "event record", "event query", "asynchronous copy"};
+    static const char *const names[WHATS] = {"launch", "event record", "event query", "asynchronous copy",
+                                             "NVTX range"};
     enum { PARTS = sizeof parts / sizeof *parts };
     enum { OTHERS_MAX = 4 };
     struct cost costs[PARTS + OTHERS_MAX][WHATS] = {{{0}}};

@@ -10,6 +10,7 @@
 #include "shim/libc_symbols.h"
 #include "shim/library.h"
 #include "shim/object.h"
+#include "shim/shim.h"
 #include "shim/thread.h"
 
 /* What the assembly below gets in rax and rdx. */
@@ -344,7 +345,7 @@ static struct answer answer(enum hook hook, void *handle, void *real)
 {
     if (!real)
         return (struct answer){NULL, 1};
-    if (real == hook_wrapper(hook))
+    if (real == hook_wrapper(hook) || shim_owns_address((uintptr_t)real)) /* that, or its entry of a version */
         return (struct answer){real_behind(handle, hook) ? real : NULL, 1};
     bool runtime = hook_kind(hook) == HOOK_RUNTIME;
     struct link_map *map = library_of(real, runtime);

@@ -9,6 +9,7 @@
 #include "shim/doors.h"
 #include "shim/intern.h"
 #include "shim/ranges.h"
+#include "shim/runtime_doors.h"
 #include "shim/shim.h"
 #include "shim/stack.h"
 #include "shim/track.h"
@@ -48,10 +49,10 @@ const struct library_row library_rows[LIBRARY_COUNT] = {
 /* ---- the real functions ---- */
 
 struct library_names {
-    const char *soname;    /* what the name of the file begins with */
-    const char *neighbour; /* a function that we do not export */
-    const char *files[4];  /* newest first */
-    int absent;            /* what its functions return when the library is not there */
+    const char *soname;                  /* what the name of the file begins with */
+    const char *neighbour;               /* a function that we do not export */
+    const char *files[LIBRARY_VERSIONS]; /* newest first; of the versions 3, 2, 1 */
+    int absent;                          /* what its functions return when the library is not there */
 };
 static const struct library_names libraries[] = {
     [CAP_LIBRARY_CUBLAS] = {"libcublas.so",
@@ -65,7 +66,7 @@ static const struct library_names libraries[] = {
     [CAP_LIBRARY_NCCL] = {"libnccl.so", "ncclGetVersion", {"libnccl.so.2"}, 2},
 };
 
-static void *reals[LIBRARY_COUNT]; /* atomic */
+static void *reals[LIBRARY_VERSIONS][LIBRARY_COUNT]; /* atomic */
 
 static int absent_blas(void)
 {
@@ -77,7 +78,8 @@ static int absent_nccl(void)
     return 2; /* ncclSystemError */
 }
 
-void *library_symbol(enum cap_library library, const char *symbol)
+/* Of the first version that is loaded. */
+static void *loaded_symbol(enum cap_library library, const char *symbol)
 {
     const struct library_names *names = &libraries[library];
     void *found = NULL;
@@ -93,26 +95,64 @@ void *library_symbol(enum cap_library library, const char *symbol)
     return found;
 }
 
-static bool find_real(enum library_function function)
+void *library_beside(const struct library_call *call, const char *symbol, void *cached[LIBRARY_VERSIONS])
+{
+    void *found = __atomic_load_n(&cached[call->version], __ATOMIC_ACQUIRE), *handle;
+    Dl_info info;
+    if (found)
+        return found;
+    shim_thread.inside++;
+    if (dladdr(call->real, &info) && info.dli_fname && (handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD))) {
+        found = doors_real_dlsym(handle, symbol);
+        dlclose(handle);
+    }
+    shim_thread.inside--;
+    __atomic_store_n(&cached[call->version], found, __ATOMIC_RELEASE);
+    return found;
+}
+
+/* Which version the caller was linked with. */
+static uint32_t take_asked(void)
+{
+    uint32_t asked = runtime_doors_asked;
+    runtime_doors_asked = 0;
+    return asked;
+}
+
+/* Some libraries of the process may be linked with one version, some with another. */
+static void *real_of_version(const struct library_row *row, uint32_t version)
+{
+    const char *file = version ? libraries[row->library].files[LIBRARY_VERSIONS - 1 - version] : NULL;
+    void *real = file ? doors_versioned_symbol(file, row->symbol) : NULL;
+    return real != row->wrapper ? real : NULL;
+}
+
+static bool find_real(enum library_function function, uint32_t version)
 {
     const struct library_row *row = &library_rows[function];
-    if (__atomic_load_n(&reals[function], __ATOMIC_ACQUIRE))
+    if (__atomic_load_n(&reals[version][function], __ATOMIC_ACQUIRE))
         return true;
+    void *real = real_of_version(row, version);
+    if (real) {
+        __atomic_store_n(&reals[version][function], real, __ATOMIC_RELEASE);
+        return true;
+    }
     /* What comes next in the program's own order is what it would have got without us; a library that was opened
      * RTLD_LOCAL is not in that order. */
-    void *real = doors_real_dlsym(RTLD_NEXT, row->symbol);
+    real = doors_real_dlsym(RTLD_NEXT, row->symbol);
     if (!real || real == row->wrapper)
-        real = library_symbol(row->library, row->symbol);
+        real = loaded_symbol(row->library, row->symbol);
     if (!real || real == row->wrapper)
         return false;
-    __atomic_store_n(&reals[function], real, __ATOMIC_RELEASE);
+    __atomic_store_n(&reals[version][function], real, __ATOMIC_RELEASE);
     return true;
 }
 
 void *library_real(enum library_function function)
 {
-    if (find_real(function))
-        return __atomic_load_n(&reals[function], __ATOMIC_ACQUIRE);
+    uint32_t version = take_asked();
+    if (find_real(function, version))
+        return __atomic_load_n(&reals[version][function], __ATOMIC_ACQUIRE);
     return library_rows[function].library == CAP_LIBRARY_NCCL ? (void *)absent_nccl : (void *)absent_blas;
 }
 
@@ -143,17 +183,18 @@ void *library_substitute(void *handle, const char *symbol, void *real)
     if (row < 0 || !real)
         return real;
     const struct library_names *names = &libraries[library_rows[row].library];
-    if (real == library_rows[row].wrapper) {
+    if (real == library_rows[row].wrapper || shim_owns_address((uintptr_t)real)) { /* that, or its entry of a version */
         /* The scope that was searched begins with us. Is the library in it, too? */
         if (handle == RTLD_DEFAULT)
-            return find_real(row) ? real : NULL;
+            return find_real(row, 0) ? real : NULL;
         void *neighbour = doors_real_dlsym(handle, names->neighbour);
-        return neighbour && doors_belongs(neighbour, names->soname) && find_real(row) ? real : NULL;
+        return neighbour && doors_belongs(neighbour, names->soname) && find_real(row, 0) ? real : NULL;
     }
     if (!doors_belongs(real, names->soname))
         return real;
-    __atomic_compare_exchange_n(&reals[row], &none, real, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-    return library_rows[row].wrapper;
+    /* Of two versions that are looked up, the second one's functions are its own. */
+    bool first = __atomic_compare_exchange_n(&reals[0][row], &none, real, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    return first || none == real ? library_rows[row].wrapper : real;
 }
 
 /* ---- calls ---- */
@@ -235,10 +276,12 @@ bool library_enter(struct library_call *call, enum library_function function, co
 {
     struct shim_thread *thread = &shim_thread;
     bool recording = shim_is_recording();
-    if (thread->inside || thread->scope != HOOK_NONE || (!recording && !shim_is_idle()) || !find_real(function))
+    if (thread->inside || thread->scope != HOOK_NONE || (!recording && !shim_is_idle()) ||
+        !find_real(function, runtime_doors_asked))
         return false;
     *call = (struct library_call){.function = function, .values = values, .begin_tsc = call_tsc()};
-    call->real = __atomic_load_n(&reals[function], __ATOMIC_ACQUIRE);
+    call->version = take_asked();
+    call->real = __atomic_load_n(&reals[call->version][function], __ATOMIC_ACQUIRE);
     thread->scope = (uint16_t)(HOOK_COUNT + function);
     thread->inside = 1;
     /* Only a call of the driver starts a capture: before it, the driver may not even be loaded. */

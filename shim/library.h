@@ -42,8 +42,12 @@ struct library_row {
 };
 extern const struct library_row library_rows[LIBRARY_COUNT]; /* sorted by symbol */
 
+/* Of cuBLAS: 0 for who did not say which, then CUDA 11, 12, 13. */
+enum { LIBRARY_VERSIONS = 4 };
+
 struct library_call {
     void *real;
+    uint32_t version;
     enum library_function function;
     const uint64_t *values;
     struct cap_operator *record; /* NULL: none could be written */
@@ -55,8 +59,8 @@ bool library_enter(struct library_call *call, enum library_function function, co
 int library_leave(struct library_call *call, int status); /* returns `status` */
 void *library_real(enum library_function function);       /* never NULL */
 
-/* The real function of a library, also of one that has no row; NULL when it is not loaded. */
-void *library_symbol(enum cap_library library, const char *symbol);
+/* Another function of the library that the call goes to; NULL when it is not there. `cached` is of this symbol. */
+void *library_beside(const struct library_call *call, const char *symbol, void *cached[LIBRARY_VERSIONS]);
 /* The value of the parameter `name`; false: the function has none. */
 bool library_argument(const struct library_call *call, const char *name, uint64_t *value);
 

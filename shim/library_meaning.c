@@ -15,38 +15,26 @@
 
 /* ---- asking ---- */
 
-/* Library functions that are called here, found once. */
-static void *function_of(enum cap_library library, const char *symbol, void **cached)
-{
-    void *found = __atomic_load_n(cached, __ATOMIC_ACQUIRE);
-    if (!found) {
-        found = library_symbol(library, symbol);
-        __atomic_store_n(cached, found, __ATOMIC_RELEASE);
-    }
-    return found;
-}
-
 /* An attribute of a cuBLAS handle; false: it has none. */
-static bool ask_handle(const char *symbol, void **cached, uint64_t handle, void *out)
+static bool ask_handle(const struct library_call *call, const char *symbol, void **cached, uint64_t handle, void *out)
 {
-    int (*get)(void *, void *) =
-        handle ? (int (*)(void *, void *))function_of(CAP_LIBRARY_CUBLAS, symbol, cached) : NULL;
+    int (*get)(void *, void *) = handle ? (int (*)(void *, void *))library_beside(call, symbol, cached) : NULL;
     return get && get((void *)(uintptr_t)handle, out) == 0;
 }
 
-static bool ask_descriptor(const char *symbol, void **cached, uint64_t descriptor, int attribute, void *out,
-                           size_t bytes)
+static bool ask_descriptor(const struct library_call *call, const char *symbol, void **cached, uint64_t descriptor,
+                           int attribute, void *out, size_t bytes)
 {
     int (*get)(void *, int, void *, size_t, size_t *) = NULL;
     size_t written = 0;
     if (descriptor)
-        get = (int (*)(void *, int, void *, size_t, size_t *))function_of(CAP_LIBRARY_CUBLASLT, symbol, cached);
+        get = (int (*)(void *, int, void *, size_t, size_t *))library_beside(call, symbol, cached);
     return get && get((void *)(uintptr_t)descriptor, attribute, out, bytes, &written) == 0 && written == bytes;
 }
 
 bool library_stream(const struct library_call *call, void **stream)
 {
-    static void *get_stream;
+    static void *get_stream[LIBRARY_VERSIONS];
     uint64_t value;
     if (library_argument(call, "stream", &value)) {
         *stream = (void *)(uintptr_t)value;
@@ -55,7 +43,7 @@ bool library_stream(const struct library_call *call, void **stream)
     if (library_rows[call->function].library != CAP_LIBRARY_CUBLAS || !library_argument(call, "handle", &value) ||
         library_rows[call->function].parameters[0].kind != CAP_PARAMETER_HANDLE)
         return false;
-    return ask_handle("cublasGetStream_v2", &get_stream, value, stream);
+    return ask_handle(call, "cublasGetStream_v2", get_stream, value, stream);
 }
 
 /* ---- the record ---- */
@@ -176,22 +164,23 @@ static void add_scalars(const struct library_call *call, struct items *items)
 
 static void blas_detail(const struct library_call *call, struct items *items)
 {
-    static void *get_pointer_mode, *get_math_mode, *get_atomics_mode;
+    static void *get_pointer_mode[LIBRARY_VERSIONS], *get_math_mode[LIBRARY_VERSIONS],
+        *get_atomics_mode[LIBRARY_VERSIONS];
     uint64_t handle;
     int pointer_mode = 0, math_mode = 0, atomics_mode = 0;
     if (library_rows[call->function].parameters[0].kind != CAP_PARAMETER_HANDLE ||
         !library_argument(call, "handle", &handle) ||
         strncmp(library_rows[call->function].symbol, "cublasDestroy", 13) == 0)
         return;
-    if (!ask_handle("cublasGetPointerMode_v2", &get_pointer_mode, handle, &pointer_mode))
+    if (!ask_handle(call, "cublasGetPointerMode_v2", get_pointer_mode, handle, &pointer_mode))
         return;
     if (pointer_mode == 0)
         add_scalars(call, items);
     else
         add_integer(items, "pointer_mode", (uint64_t)pointer_mode);
-    if (ask_handle("cublasGetMathMode", &get_math_mode, handle, &math_mode) && math_mode)
+    if (ask_handle(call, "cublasGetMathMode", get_math_mode, handle, &math_mode) && math_mode)
         add_integer(items, "math_mode", (uint64_t)math_mode);
-    if (ask_handle("cublasGetAtomicsMode", &get_atomics_mode, handle, &atomics_mode) && atomics_mode)
+    if (ask_handle(call, "cublasGetAtomicsMode", get_atomics_mode, handle, &atomics_mode) && atomics_mode)
         add_integer(items, "atomics_mode", (uint64_t)atomics_mode);
 }
 
@@ -227,12 +216,13 @@ static const struct attribute transform_attributes[] = {
     }
 static const struct attribute layout_attributes[4][7] = {LAYOUT("A"), LAYOUT("B"), LAYOUT("C"), LAYOUT("D")};
 
-static void add_attributes(struct items *items, const char *getter, void **cached, uint64_t descriptor,
-                           const struct attribute *attributes, size_t count)
+static void add_attributes(const struct library_call *call, struct items *items, const char *getter, void **cached,
+                           uint64_t descriptor, const struct attribute *attributes, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         uint64_t value = 0;
-        if (ask_descriptor(getter, cached, descriptor, attributes[i].number, &value, (size_t)attributes[i].bytes) &&
+        if (ask_descriptor(call, getter, cached, descriptor, attributes[i].number, &value,
+                           (size_t)attributes[i].bytes) &&
             (value || attributes[i].always))
             add_integer(items, attributes[i].name, value);
     }
@@ -251,18 +241,18 @@ static bool item_value(const struct items *items, const char *name, uint64_t *va
 static void lt_detail(const struct library_call *call, struct items *items)
 {
     static const char *const layouts[] = {"Adesc", "Bdesc", "Cdesc", "Ddesc"};
-    static void *get_product, *get_transform, *get_layout;
+    static void *get_product[LIBRARY_VERSIONS], *get_transform[LIBRARY_VERSIONS], *get_layout[LIBRARY_VERSIONS];
     uint64_t descriptor, address, type, pointer_mode = 0;
     if (library_argument(call, "computeDesc", &descriptor))
-        add_attributes(items, "cublasLtMatmulDescGetAttribute", &get_product, descriptor, product_attributes,
+        add_attributes(call, items, "cublasLtMatmulDescGetAttribute", get_product, descriptor, product_attributes,
                        sizeof product_attributes / sizeof *product_attributes);
     if (library_argument(call, "transformDesc", &descriptor))
-        add_attributes(items, "cublasLtMatrixTransformDescGetAttribute", &get_transform, descriptor,
+        add_attributes(call, items, "cublasLtMatrixTransformDescGetAttribute", get_transform, descriptor,
                        transform_attributes, sizeof transform_attributes / sizeof *transform_attributes);
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
         if (library_argument(call, layouts[i], &descriptor))
-            add_attributes(items, "cublasLtMatrixLayoutGetAttribute", &get_layout, descriptor, layout_attributes[i],
-                           sizeof layout_attributes[i] / sizeof *layout_attributes[i]);
+            add_attributes(call, items, "cublasLtMatrixLayoutGetAttribute", get_layout, descriptor,
+                           layout_attributes[i], sizeof layout_attributes[i] / sizeof *layout_attributes[i]);
     item_value(items, "pointer_mode", &pointer_mode);
     if (!item_value(items, "scale_type", &type))
         return;

@@ -16,24 +16,11 @@ enum { RUNTIMES_COUNT = 3 };
 
 __thread uint32_t runtime_doors_asked __attribute__((tls_model("initial-exec")));
 
-/* An entry for each version of each function: notes which one was asked for and jumps to the wrapper, with all
- * arguments as they are. r11 is nobody's at a call. */
-#define ENTRY(symbol, number, node)                                                                                    \
-    __asm__(".text\n"                                                                                                  \
-            ".globl opsdebug_" #number "_" #symbol "\n"                                                                \
-            ".type opsdebug_" #number "_" #symbol ", @function\n"                                                      \
-            "opsdebug_" #number "_" #symbol ":\n"                                                                      \
-            ".cfi_startproc\n"                                                                                         \
-            "endbr64\n"                                                                                                \
-            "movq runtime_doors_asked@GOTTPOFF(%rip), %r11\n"                                                          \
-            "movl $" #number ", %fs:(%r11)\n"                                                                          \
-            "jmp " #symbol "@PLT\n"                                                                                    \
-            ".cfi_endproc\n"                                                                                           \
-            ".size opsdebug_" #number "_" #symbol ", .-opsdebug_" #number "_" #symbol "\n"                             \
-            ".symver opsdebug_" #number "_" #symbol ", " #symbol "@" node ", remove\n");
 #define HOOK(symbol, name, since, kind)
 #define RUNTIME_HOOK(symbol)                                                                                           \
-    ENTRY(symbol, 1, "libcudart.so.11.0") ENTRY(symbol, 2, "libcudart.so.12") ENTRY(symbol, 3, "libcudart.so.13")
+    VERSIONED_ENTRY(symbol, 1, "libcudart.so.11.0")                                                                    \
+    VERSIONED_ENTRY(symbol, 2, "libcudart.so.12")                                                                      \
+    VERSIONED_ENTRY(symbol, 3, "libcudart.so.13")
 #include "shim/hooks.def"
 #undef HOOK
 #undef RUNTIME_HOOK

@@ -19,4 +19,20 @@ extern __thread uint32_t runtime_doors_asked __attribute__((tls_model("initial-e
 /* The function of the version `asked`; NULL when there is none. */
 void *runtime_doors_real(enum hook hook, uint32_t asked);
 
+/* An entry for one version of a function, exported as symbol@node: notes which one was asked for and jumps to the
+ * wrapper, with all arguments as they are. r11 is nobody's at a call. */
+#define VERSIONED_ENTRY(symbol, number, node)                                                                          \
+    __asm__(".text\n"                                                                                                  \
+            ".globl opsdebug_" #number "_" #symbol "\n"                                                                \
+            ".type opsdebug_" #number "_" #symbol ", @function\n"                                                      \
+            "opsdebug_" #number "_" #symbol ":\n"                                                                      \
+            ".cfi_startproc\n"                                                                                         \
+            "endbr64\n"                                                                                                \
+            "movq runtime_doors_asked@GOTTPOFF(%rip), %r11\n"                                                          \
+            "movl $" #number ", %fs:(%r11)\n"                                                                          \
+            "jmp " #symbol "@PLT\n"                                                                                    \
+            ".cfi_endproc\n"                                                                                           \
+            ".size opsdebug_" #number "_" #symbol ", .-opsdebug_" #number "_" #symbol "\n"                             \
+            ".symver opsdebug_" #number "_" #symbol ", " #symbol "@" node ", remove\n");
+
 #endif

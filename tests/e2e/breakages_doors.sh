@@ -122,5 +122,23 @@ done
 MORE_LIBRARIES=$twelve watched softgpu "$programs/breakages/plugin_host" "$scratch/with12.so"
 "$tool" verify --json "$scratch/capture" >"$scratch/verify.json"
 equal "CUDA 12's runtime: verify judges its launches" "0 1" "$? $(jq .coverage.as_written.checked "$scratch/verify.json")"
+# cuBLAS of CUDA 12 and 13 in one process.
+for version in 12 13; do
+    for part in LIBRARY USER; do
+        name=$([ $part = LIBRARY ] && echo libcublas || echo libuser)
+        echo "$name.so.$version { global: *; };" >"$scratch/$name.map"
+        mkdir -p "$scratch/blas"
+        gcc -shared -fPIC -O1 -D$part=$version -Wl,--version-script="$scratch/$name.map" -Wl,-soname,$name.so.$version \
+            -o "$scratch/blas/$name.so.$version" tests/programs/breakages/blas_versions.c $([ $part = USER ] && echo "$scratch/blas/libcublas.so.$version")
+    done
+done
+gcc -O1 -o "$scratch/blas_versions" tests/programs/breakages/blas_versions.c "$scratch"/blas/libuser.so.1[23] -L"$B/softgpu" -Wl,--no-as-needed -lcuda \
+    -Wl,-rpath-link,"$scratch/blas"
+for record in "" record; do
+    # shellcheck disable=SC2086
+    MORE_LIBRARIES=$scratch/blas watched stub "$scratch/blas_versions" $record
+    equal "two versions of cuBLAS${record:+, recorded}: each handle reaches its own" "0 13 12 13 12" "$rc $(cat "$scratch/out" "$scratch/err" | xargs)"
+done
+equal "two versions of cuBLAS: one call of each is recorded" 2 "$("$tool" report --json "$scratch/capture" | jq '[.operators[] | select(.name == "cublasSscal_v2").calls] | add')"
 equal "nothing in the shim names a version of the runtime that it needs" "" "$(readelf -V "$shim" | grep -A99 'version needs' | grep -i cudart)"
 done_testing

@@ -207,6 +207,16 @@ enum {
 #undef RUNTIME_HOOK
 };
 
+enum {
+    versioned_library_hooks = 0
+#define COUNTED_CUBLAS   +1
+#define COUNTED_CUBLASLT +1
+#define COUNTED_NCCL
+#define LIBRARY(symbol, library, count, prototype, arguments, parameters, values) COUNTED_##library
+#include "shim/libraries.inc"
+#undef LIBRARY
+};
+
 static bool is_hooked(const char *symbol)
 {
     for (size_t i = 0; i < sizeof hooked / sizeof *hooked; i++)
@@ -233,8 +243,8 @@ static void test_exports_are_the_hooks(void **state)
         exports++;
     }
     fclose(nm);
-    assert_int_equal(exports, sizeof hooked / sizeof *hooked + 3 + 3 * runtime_hooks);
-    /* Those of libc in two versions each; those of cudart in three more. */
+    assert_int_equal(exports, sizeof hooked / sizeof *hooked + 3 + 3 * runtime_hooks + 3 * versioned_library_hooks);
+    /* Those of libc in two versions each; those of cudart and cuBLAS in three more. */
 }
 
 /* Every child of the program loads the shim as well: what it needs must be everywhere. */

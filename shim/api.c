@@ -15,6 +15,7 @@
 #include "shim/snapshot.h"
 #include "shim/stack.h"
 #include "shim/thread.h"
+#include "shim/touch.h"
 #include "shim/track.h"
 
 _Static_assert((int)OPSDEBUG_U64 == (int)CAP_DTYPE_U64, "one numbering");
@@ -128,8 +129,12 @@ static void look(enum cap_mark_kind kind, const char *label, const void *address
     /* Asked for by the program itself, so also between two timing events of its own; never in a stream that is
      * captured. */
     if (record && known && bytes && stream && !device_stream_captures(stream)) {
-        struct allocation part = {.address = at, .bytes = bytes, .id = a.id};
+        struct allocation part = a; /* and what may be done with it */
+        part.address = at;
+        part.bytes = bytes;
         (void)snapshot_take_found(SNAPSHOT_OF_MARK, seq, stream, &part, 1);
+        if (touch_only_behind_launches()) /* the mark behind a copy is a kernel, and this is no launch */
+            (void)snapshot_finish(deadline_in(1000));
     }
     leave();
 }

@@ -78,6 +78,13 @@ struct cap_free *record_free(const struct call *call, const struct allocation *a
     return record;
 }
 
+/* What is held back may have made room meanwhile, and told of much damage. */
+void record_free_done(struct cap_free *record, CUresult result)
+{
+    if (record && capture_can_patch(record))
+        __atomic_store_n(&record->result, (int32_t)result, __ATOMIC_RELAXED);
+}
+
 struct cap_sync *record_sync(const struct call *call, enum cap_sync_kind kind, uint32_t object)
 {
     uint32_t stack = stack_sampled();

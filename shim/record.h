@@ -14,6 +14,7 @@ struct tracked_module;
 void record_variable(uint64_t seq, uint64_t tsc, struct tracked_module *module, uint64_t address, uint64_t bytes,
                      const char *name);
 struct cap_free *record_free(const struct call *call, const struct allocation *a, uint64_t address, uint32_t stream);
+void record_free_done(struct cap_free *record, CUresult result); /* record may be NULL */
 struct cap_sync *record_sync(const struct call *call, enum cap_sync_kind kind, uint32_t object);
 void record_sync_done(struct cap_sync *record, const struct call *call, CUresult result);
 

@@ -171,8 +171,7 @@ static CUresult host_release(enum hook hook, void *p)
     if (known ? !free_of_host || !quarantine_take(&a, &result) : !quarantine_holds((uint64_t)(uintptr_t)p))
         result = REAL(cuMemFreeHost, hook)(known ? (char *)p - (a.address - a.base) : p);
     call_end(&call);
-    if (record)
-        __atomic_store_n(&record->result, (int32_t)result, __ATOMIC_RELAXED);
+    record_free_done(record, result);
     if (known && result != CUDA_SUCCESS)
         host_put_back(p, &a);
     if (!known || result != CUDA_SUCCESS)

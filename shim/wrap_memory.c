@@ -209,8 +209,7 @@ CUresult cuMemFree_v2(CUdeviceptr dptr)
     else if (known ? a.kind == CAP_ALLOC_HOST /* refused */ || !quarantine_take(&a, &result) : !quarantine_holds(dptr))
         result = REAL(cuMemFree_v2, HOOK_cuMemFree_v2)(base);
     call_end(&call);
-    if (record)
-        __atomic_store_n(&record->result, (int32_t)result, __ATOMIC_RELAXED);
+    record_free_done(record, result);
     if (known && result != CUDA_SUCCESS)
         alloc_table_insert(&a);
     if (!known || result != CUDA_SUCCESS)
@@ -311,8 +310,7 @@ static CUresult free_async(enum hook hook, CUdeviceptr dptr, CUstream handle)
     else
         result = REAL(cuMemFreeAsync, hook)(base, handle);
     call_end(&call);
-    if (record)
-        __atomic_store_n(&record->result, (int32_t)result, __ATOMIC_RELAXED);
+    record_free_done(record, result);
     if (known && result != CUDA_SUCCESS)
         alloc_table_insert(&a);
     if (!known || result != CUDA_SUCCESS)
@@ -515,8 +513,7 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
     call_begin(&call);
     CUresult result = REAL(cuIpcCloseMemHandle, HOOK_cuIpcCloseMemHandle)(dptr);
     call_end(&call);
-    if (record)
-        __atomic_store_n(&record->result, (int32_t)result, __ATOMIC_RELAXED);
+    record_free_done(record, result);
     if (known && result != CUDA_SUCCESS)
         alloc_table_insert(&a);
     return call_leave(&call, result);

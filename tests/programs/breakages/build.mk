@@ -11,7 +11,7 @@ $(BREAKAGES_CUDA): $(B)/programs/breakages/%: tests/programs/breakages/%.cu
 	$(call say,NVCC,$@) $(NVCC) -O2 -g -lineinfo -cudart shared -o $@ $<
 $(BREAKAGES_DRIVER): $(B)/programs/breakages/%: tests/programs/breakages/%.c | $(B)/softgpu/libcuda.so.1
 	@mkdir -p $(@D)
-	$(call say,CC,$@) $(CC) $(PROGRAM_CFLAGS) -Wno-unused-parameter -D_GNU_SOURCE -I. -isystem $(CUDA_HOME)/include -o $@ $< -L$(B)/softgpu -Wl,--as-needed -lcuda -lpthread -ldl
+	$(call say,CC,$@) $(CC) $(PROGRAM_CFLAGS) -Wno-unused-parameter -D_GNU_SOURCE -I. -Iinclude -isystem $(CUDA_HOME)/include -o $@ $< -L$(B)/softgpu -Wl,--as-needed -lcuda -lpthread -ldl
 $(BREAKAGES_PLUGINS): $(B)/programs/breakages/%.so: tests/programs/breakages/plugin.cu
 	@mkdir -p $(@D)
 	$(call say,NVCC,$@) $(NVCC) -O2 -g -lineinfo -cudart shared -shared -Xcompiler -fPIC -DNAME=$* -o $@ $<

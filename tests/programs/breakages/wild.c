@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <opsdebug/opsdebug.h>
+
 #define EXPECT(condition)                                                                          \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
@@ -56,10 +58,11 @@ static void registered(int protection, unsigned flags)
            !cuMemHostRegister(page, 4096, flags | CU_MEMHOSTREGISTER_DEVICEMAP));
     for (int i = 0; i < 3; i++)
         EXPECT(!launch(kernel, (CUdeviceptr)page, NULL) && !cuCtxSynchronize());
+    opsdebug_checkpoint("page", page, 16, OPSDEBUG_F32, NULL);
     EXPECT(!cuMemHostUnregister(page));
 }
 
-/* Nobody may read what stands for the registers of other hardware. */
+/* Nobody may read what stands for the registers of other hardware, also when asked to. */
 static void registers(void)
 {
     registered(PROT_NONE, CU_MEMHOSTREGISTER_IOMEMORY);

@@ -28,6 +28,7 @@ enum {
     TAIL_SHARE = 32, /* one byte of redzone for so many of the allocation */
     CHECK_BLOCK = 128,
     CHECK_GRID = 64,
+    FREES_ONE_BY_ONE = 8,
     HOST_FREE_MS = 100, /* the program need not expect a free of its own memory to wait at all */
 };
 
@@ -244,14 +245,34 @@ static void look_if_due(struct tracked_stream *stream, uint32_t due, enum cap_bu
     look_now(stream, work, NULL);
 }
 
+/* Of many allocations a look takes some in turn: no look behind the stream's newest work had this one. */
+static bool was_left_out(const struct tracked_stream *stream, const struct allocation *a)
+{
+    return alloc_table_count() > SENTINEL_LOOK_MAX &&
+           __atomic_load_n(&stream->last_work, __ATOMIC_RELAXED) >= a->clean_seq;
+}
+
+/* Frees with no work between them: the program gives back what it has. Then looks at many at once are the cheaper ones,
+ * whatever their pace: each allocation is looked at once. */
+static bool frees_follow(struct tracked_stream *stream)
+{
+    uint64_t work = __atomic_load_n(&stream->last_work, __ATOMIC_RELAXED);
+    if (__atomic_exchange_n(&stream->freed_behind, work, __ATOMIC_RELAXED) != work)
+        __atomic_store_n(&stream->frees_behind, 0, __ATOMIC_RELAXED);
+    return __atomic_add_fetch(&stream->frees_behind, 1, __ATOMIC_RELAXED) > FREES_ONE_BY_ONE;
+}
+
 /* Before `must` is freed. Left out are only the others, then. */
 static void look_before_free(struct tracked_stream *stream, const struct allocation *must)
 {
     struct device_work *work;
-    if (!is_due(stream, 0, &work) || !budget_takes(CAP_BUDGET_SYNC_LOOKS))
+    bool due = is_due(stream, 0, &work);
+    if (!due && !(was_left_out(stream, must) && can_look(stream, &work)))
+        return;
+    if (!budget_takes(CAP_BUDGET_SYNC_LOOKS))
         return;
     BUDGET_SPAN(CAP_BUDGET_SYNC_LOOKS);
-    if (in_pace(work))
+    if (due ? in_pace(work) : frees_follow(stream))
         look_now(stream, work, must);
     else
         look_at_one(work, stream, must);
@@ -404,7 +425,7 @@ void sentinel_before_free(const struct allocation *a, struct tracked_stream *str
         if (options.check >= CHECK_SYNC && !touch_only_behind_launches() && stream->context &&
             stream->context->id == a->context && can_look(stream, &work) &&
             (__atomic_load_n(&stream->launches_unchecked, __ATOMIC_RELAXED) ||
-             __atomic_load_n(&stream->writes_unchecked, __ATOMIC_RELAXED)))
+             __atomic_load_n(&stream->writes_unchecked, __ATOMIC_RELAXED) || was_left_out(stream, a)))
             look_at_one(work, stream, a);
     } else {
         struct tracked_context *context = track_current_context();

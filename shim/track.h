@@ -50,6 +50,8 @@ struct tracked_stream {
                                addresses: sentinel_choose.h */
     uint32_t touched_count; /* atomic; two threads may lose each other's, which costs a turn */
     uint64_t look_cursor;   /* atomic: address where the next look goes on, when it cannot take all */
+    uint64_t freed_behind;  /* atomic: the newest work, when what a look had left out was freed, */
+    uint32_t frees_behind;  /* atomic: and how often since then */
     uint64_t done_seq;      /* atomic: all work before this seq is known to be complete */
     struct tracked_stream *next;            /* all streams of all contexts that live, newest first */
     struct tracked_stream *previous;        /* behind the lock of track.c */

@@ -164,6 +164,13 @@ for error in free-twice free-inside free-nowhere; do
     equal "mapped $error" "1 $(detect_class $error)" "$(jq -r '"\(.findings | length) \(.findings[0].class)"' "$scratch/c/report.json")"
 done
 
+# What a look had no turn for is looked at before it is freed.
+for count in 3000 6000; do
+    "$tool" run --device soft --preset check --check launch --snapshots none --health off --out "$scratch/crowded" --force -- "$programs/crowded" $count >/dev/null 2>&1
+    equal "$count allocations: ten that were freed right after the damage" "0 10" \
+        "$? $("$tool" report "$scratch/crowded" | grep -oE '[0-9]+ found damaged' | cut -d' ' -f1)"
+done
+
 # The program notices nothing of all this.
 bare "$programs/unnoticed" >"$scratch/bare"
 for options in "--preset watch" "--preset check" "--guard all" "--guard all,side=under --sentinels both --poison on"; do

@@ -9,3 +9,9 @@ PROGRAMS += $(B)/programs/unnoticed
 $(B)/programs/unnoticed: $(B)/programs/obj/detect/unnoticed.o | $(B)/softgpu/libcuda.so.1
 	$(call say,LD,$@) $(CC) -o $@ $< -L$(B)/softgpu -lcuda
 $(B)/programs/obj/detect/unnoticed.o: PROGRAM_CPPFLAGS = -isystem $(CUDA_HOME)/include
+
+# Memory that is freed right after it was damaged, among many others.
+PROGRAMS += $(B)/programs/crowded
+$(B)/programs/crowded: $(B)/programs/obj/detect/crowded.o | $(B)/softgpu/libcuda.so.1
+	$(call say,LD,$@) $(CC) -o $@ $< -L$(B)/softgpu -lcuda
+$(B)/programs/obj/detect/crowded.o: PROGRAM_CPPFLAGS = -isystem $(CUDA_HOME)/include

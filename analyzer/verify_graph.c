@@ -212,7 +212,9 @@ static bool run_copy(struct graph_run *r, uint32_t index, struct judgement *j)
 {
     struct cap_copy c = *(const struct cap_copy *)model_node_body(r->nodes.items[index]);
     bool ok = true;
-    if (c.depth && c.height > ROW_LIMIT / c.depth)
+    if (!c.width || !c.height || !c.depth)
+        return true; /* however many nothings */
+    if (c.height > ROW_LIMIT / c.depth)
         return not_because(r, index, j, "budget", "a copy of too many rows");
     bool arrays = c.kind == CAP_COPY_ARRAY;
     for (uint64_t z = 0; ok && z < c.depth; z++)

@@ -14,11 +14,13 @@ static void mark_run(struct verify *v, uint64_t address, uint64_t bytes)
 
 static void mark_columns(struct verify *v, const struct operand *o)
 {
+    if (!o->rows || !o->columns) /* of which there may be any number */
+        return;
     bool dense = o->ld == o->rows; /* the columns touch: they are one */
     uint64_t columns = dense ? 1 : o->columns, run = (dense ? o->rows * o->columns : o->rows) * o->element_bytes;
     for (uint64_t b = 0; b < o->batch; b++)
         for (uint64_t c = 0; c < columns; c++)
-            mark_run(v, o->address + ((uint64_t)((int64_t)b * o->stride) + c * o->ld) * o->element_bytes, run);
+            mark_run(v, o->address + (b * (uint64_t)o->stride + c * o->ld) * o->element_bytes, run);
 }
 
 /* More columns than this are marked as all of the allocation. */

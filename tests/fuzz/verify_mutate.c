@@ -165,6 +165,75 @@ static void change(struct records *r)
     memcpy(r->data + at, &value, width);
 }
 
+/* ---- places and sizes of memory ---- */
+
+/* Where the two, or more, numbers lie that tell them. */
+static const struct {
+    uint16_t type, first, words;
+} extents[] = {
+    {CAP_ALLOC, offsetof(struct cap_alloc, address), 2},
+    {CAP_ALLOC, offsetof(struct cap_alloc, address), 2},
+    {CAP_REGION, offsetof(struct cap_region, address), 2},
+    {CAP_SNAPSHOT, offsetof(struct cap_snapshot, offset), 2},
+    {CAP_SET, offsetof(struct cap_set, target), 4},
+    {CAP_COPY, offsetof(struct cap_copy, target), 9},
+    {CAP_NAME, offsetof(struct cap_name, address), 2},
+    {CAP_MARK, offsetof(struct cap_mark, address), 2},
+    {CAP_RESERVE, offsetof(struct cap_reserve, address), 3},
+    {CAP_GUARD, offsetof(struct cap_guard, range), 4},
+    {CAP_HELD_DAMAGE, offsetof(struct cap_held_damage, offset), 2},
+    {CAP_LAUNCH, sizeof(struct cap_launch), 2},          /* arguments */
+    {CAP_GRAPH_NODE, sizeof(struct cap_graph_node), 10}, /* dependencies, then arguments, or a copy or set */
+};
+
+static uint64_t extreme(void)
+{
+    static const uint64_t numbers[] = {0,
+                                       1,
+                                       8,
+                                       UINT64_C(1) << 20,
+                                       UINT64_C(1) << 32,
+                                       UINT64_C(1) << 40,
+                                       UINT64_C(1) << 56,
+                                       UINT64_C(1) << 63,
+                                       UINT64_MAX,
+                                       ~0u};
+    return numbers[below(sizeof numbers / sizeof *numbers)] + (below(3) ? 0 : below(17) - UINT64_C(8));
+}
+
+/* Such numbers lie at limits together, or beside those of other records: what is wrong with one alone is soon refused.
+ */
+static void change_extent(struct records *r)
+{
+    size_t row = below(sizeof extents / sizeof *extents), start = below(r->count ? r->count : 1), i = 0;
+    const uint16_t type = extents[row].type;
+    while (i < r->count && memcmp(r->data + r->items[(start + i) % r->count].at + offsetof(struct cap_head, type),
+                                  &type, sizeof type) != 0)
+        i++;
+    if (i == r->count)
+        return;
+    struct span s = r->items[(start + i) % r->count];
+    size_t words = extents[row].words;
+    if (s.bytes < extents[row].first + 8 * words)
+        words = s.bytes > extents[row].first ? (s.bytes - extents[row].first) / 8 : 0;
+    uint64_t values[16], other[16];
+    memcpy(values, r->data + s.at + extents[row].first, 8 * words);
+    struct span from = alike(r, s.at);
+    memcpy(other, values, 8 * words);
+    if (from.bytes >= extents[row].first + 8 * words)
+        memcpy(other, r->data + from.at + extents[row].first, 8 * words);
+    size_t how = below(4);
+    for (size_t k = 0; k < words; k++) {
+        if (how == 0 || below(words) == 0)
+            values[k] = below(2) ? extreme() : other[below(words)] + below(17) - 8;
+        if (how == 1 && k) /* up to the end of the address space */
+            values[k] = UINT64_MAX - values[k - 1] - below(2) * below(16);
+    }
+    if (how == 2 && words > 1) /* side by side with another one, or over it */
+        values[0] = other[0] + (below(2) ? other[1] : 0) - (below(2) ? values[1] : 0) + below(3) - 1;
+    memcpy(r->data + s.at + extents[row].first, values, 8 * words);
+}
+
 static void change_type(struct records *r)
 {
     struct span s = some(r), from = some(r);
@@ -201,7 +270,9 @@ static void mutate_records(struct records *r)
     for (size_t n = 1 + below(4); n > 0; n--) {
         scan(r);
         size_t kind = below(20);
-        if (kind < 13)
+        if (kind < 5)
+            change_extent(r);
+        else if (kind < 13)
             change(r);
         else if (kind < 16)
             repeat(r);

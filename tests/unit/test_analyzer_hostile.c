@@ -81,6 +81,46 @@ static void test_region_with_the_id_of_an_allocation(void **state)
     end(&b);
 }
 
+/* A product without columns, very many times, far apart. */
+static void test_operator_of_very_many_nothings(void **state)
+{
+    static const struct {
+        const char *name;
+        uint16_t kind;
+        uint64_t value;
+    } parameters[] = {{"m", CAP_PARAMETER_INTEGER, 4},
+                      {"n", CAP_PARAMETER_INTEGER, 0},
+                      {"k", CAP_PARAMETER_INTEGER, 4},
+                      {"A", CAP_PARAMETER_POINTER, IN},
+                      {"lda", CAP_PARAMETER_INTEGER, 4},
+                      {"B", CAP_PARAMETER_POINTER, IN},
+                      {"ldb", CAP_PARAMETER_INTEGER, 4},
+                      {"C", CAP_PARAMETER_TARGET, OUT},
+                      {"ldc", CAP_PARAMETER_INTEGER, 4},
+                      {"strideC", CAP_PARAMETER_INTEGER, INT64_MAX},
+                      {"batchCount", CAP_PARAMETER_INTEGER, UINT64_MAX}};
+    enum { COUNT_OF = sizeof parameters / sizeof *parameters };
+    struct cap_parameter list[COUNT_OF];
+    uint64_t values[COUNT_OF];
+    struct bench b;
+    start(&b);
+    for (size_t i = 0; i < COUNT_OF; i++) {
+        list[i] = (struct cap_parameter){capture_make_string(&b.make, parameters[i].name), parameters[i].kind, 8};
+        values[i] = parameters[i].value;
+    }
+    struct cap_function function = {.head.type = CAP_FUNCTION, .id = 1, .param_count = COUNT_OF, .scope = 1000};
+    function.name = capture_make_string(&b.make, "cublasDgemmStridedBatched");
+    capture_make_record(&b.make, &function, sizeof function, list, sizeof list);
+    struct cap_operator op = {.head.type = CAP_OPERATOR, .function = 1};
+    capture_make_record(&b.make, &op, sizeof op, values, sizeof values);
+    values[1] = 2; /* two columns each, of two products so far apart that the second one is nowhere */
+    values[COUNT_OF - 1] = 3;
+    capture_make_record(&b.make, &op, sizeof op, values, sizeof values);
+    finish(&b, 0);
+    assert_int_equal(b.session.model->operator_count, 2);
+    end(&b);
+}
+
 /* ---- graphs of one node ---- */
 
 static void graph(struct bench *b, uint32_t kind, uint32_t flags, const void *body, uint32_t bytes)
@@ -119,6 +159,15 @@ static void test_graph_sets_very_long_rows(void **state)
     graph_is(&b, NULL);
 }
 
+/* Very many slices without a row. */
+static void test_graph_copies_very_many_nothings(void **state)
+{
+    struct bench b;
+    const struct cap_copy copy = {.target = OUT, .source = IN, .width = 4, .depth = UINT64_C(1) << 56};
+    graph(&b, CAP_NODE_COPY, 0, &copy, sizeof copy);
+    graph_is(&b, NULL);
+}
+
 /* Only kernels' arguments may be unknown in a graph that a shim wrote. */
 static void test_graph_nodes_without_a_body(void **state)
 {
@@ -136,7 +185,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_region_with_the_id_of_an_allocation),
+        cmocka_unit_test(test_operator_of_very_many_nothings),
         cmocka_unit_test(test_graph_sets_very_long_rows),
+        cmocka_unit_test(test_graph_copies_very_many_nothings),
         cmocka_unit_test(test_graph_nodes_without_a_body),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

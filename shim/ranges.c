@@ -48,6 +48,24 @@ static uint32_t path_count, name_count;
 static uint64_t names_dropped; /* atomic */
 static uint64_t last_range;    /* atomic */
 
+/* An allocator that marks its own work comes in here while we, here or elsewhere, ask it for memory, and may hold a
+ * lock: that is not recorded. Nor is anything in a child that records nothing: what it inherited is its parent's, locks
+ * included. */
+static __thread bool busy __attribute__((tls_model("initial-exec")));
+
+static bool enter(void)
+{
+    if (busy || shim_thread.inside || !shim_is_owner())
+        return false;
+    busy = true;
+    return true;
+}
+
+static void leave(void)
+{
+    busy = false;
+}
+
 /* Ranges come before the first CUDA call, too, and then a child may have a life of its own. What another thread was
  * changing when it was forked is lost to it. */
 static void in_child(void)
@@ -73,7 +91,7 @@ const char *ranges_keep(const char *text)
     size_t bytes = text ? strlen(text) + 1 : 0;
     uint64_t hash = bytes ? hash_bytes64(text, bytes) : 0, known = 0;
     char *kept = NULL;
-    if (!bytes || !shim_is_owner())
+    if (!bytes || !enter())
         return NULL;
     take_lock();
     map_get(&names, hash, &known);
@@ -90,6 +108,7 @@ const char *ranges_keep(const char *text)
     pthread_mutex_unlock(&lock);
     if (!known && !kept)
         __atomic_fetch_add(&names_dropped, 1, __ATOMIC_RELAXED);
+    leave();
     return known ? (const char *)(uintptr_t)known : kept;
 }
 
@@ -193,6 +212,8 @@ static void write_range(enum cap_range_kind kind, const char *domain, const char
     capture_commit(record);
 }
 
+static void catch_up(void);
+
 /* Whether records can be written now; those of earlier pushes come first. */
 static bool ready(void)
 {
@@ -201,11 +222,20 @@ static bool ready(void)
         return false;
     }
     if (shim_thread.ranges_unwritten)
-        ranges_catch_up();
+        catch_up();
     return true;
 }
 
 void ranges_catch_up(void)
+{
+    if (busy)
+        return;
+    busy = true;
+    catch_up();
+    leave();
+}
+
+static void catch_up(void)
 {
     if (!shim_is_recording())
         return;
@@ -227,10 +257,8 @@ static bool grow(void)
     return true;
 }
 
-void ranges_push(const char *domain, const char *name)
+static void push(const char *domain, const char *name)
 {
-    if (!shim_is_owner()) /* a child that records nothing: what it inherited is its parent's, locks included */
-        return;
     bool can_write = ready();
     struct pushed new = {.domain = strdup(text_of(domain)), .name = strdup(text_of(name))};
     if (!new.domain || !new.name || stack.dropped || !grow()) {
@@ -248,10 +276,8 @@ void ranges_push(const char *domain, const char *name)
         shim_thread.ranges_unwritten = true;
 }
 
-void ranges_pop(const char *domain)
+static void pop(const char *domain)
 {
-    if (!shim_is_owner())
-        return;
     bool can_write = ready();
     uint32_t at = stack.count;
     domain = text_of(domain);
@@ -276,24 +302,46 @@ void ranges_pop(const char *domain)
     }
 }
 
+void ranges_push(const char *domain, const char *name)
+{
+    if (!enter())
+        return;
+    push(domain, name);
+    leave();
+}
+
+void ranges_pop(const char *domain)
+{
+    if (!enter())
+        return;
+    pop(domain);
+    leave();
+}
+
+static void write_other(enum cap_range_kind kind, const char *domain, const char *name, uint64_t number)
+{
+    if (!enter())
+        return;
+    if (ready())
+        write_range(kind, domain, name, stack.count, number);
+    leave();
+}
+
 uint64_t ranges_start(const char *domain, const char *name)
 {
     uint64_t number = __atomic_add_fetch(&last_range, 1, __ATOMIC_RELAXED);
-    if (ready())
-        write_range(CAP_RANGE_START, domain, name, stack.count, number);
+    write_other(CAP_RANGE_START, domain, name, number);
     return number;
 }
 
 void ranges_end(uint64_t number)
 {
-    if (ready())
-        write_range(CAP_RANGE_END, NULL, NULL, stack.count, number);
+    write_other(CAP_RANGE_END, NULL, NULL, number);
 }
 
 void ranges_mark(const char *domain, const char *name)
 {
-    if (ready())
-        write_range(CAP_RANGE_MARK, domain, name, stack.count, 0);
+    write_other(CAP_RANGE_MARK, domain, name, 0);
 }
 
 void ranges_thread_ends(void)

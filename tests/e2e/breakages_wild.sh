@@ -65,6 +65,9 @@ check "the report says that there were more" bash -c '"$1" report "$2" | grep -q
 equal "children that are forked while other threads name ranges" "100 children went on" \
     "$(LD_LIBRARY_PATH=$PWD/$B/stub LD_PRELOAD=$shim timeout 60 "$folder/names" forks)"
 
+equal "an allocator that marks what it does" "all went on" \
+    "$(LD_LIBRARY_PATH=$PWD/$B/stub LD_PRELOAD=$shim OPSDEBUG_OUT=$scratch/allocator timeout 30 "$folder/names" allocator)"
+
 # The first call takes its time: making a file does.
 for preset in watch deep; do
     env "LD_LIBRARY_PATH=$PWD/$B/stub" "LD_PRELOAD=$shim:$PWD/$B/stub/slow_disk.so" OPSDEBUG_PRESET=$preset "OPSDEBUG_OUT=$scratch/fork" \

@@ -137,9 +137,73 @@ static int forks(void)
     return 0;
 }
 
+/* ---- an allocator of the program's own ---- */
+
+void *__libc_malloc(size_t bytes);
+void *__libc_calloc(size_t count, size_t bytes);
+void *__libc_realloc(void *old, size_t bytes);
+
+static volatile int marks; /* from now on */
+static __thread int marking;
+static unsigned long marked;
+
+static void mark(void)
+{
+    if (!marks || marking)
+        return;
+    marking = 1;
+    range("allocation");
+    marked++;
+    marking = 0;
+}
+
+void *malloc(size_t bytes)
+{
+    mark();
+    return __libc_malloc(bytes);
+}
+
+void *calloc(size_t count, size_t bytes)
+{
+    mark();
+    return __libc_calloc(count, bytes);
+}
+
+void *realloc(void *old, size_t bytes)
+{
+    mark();
+    return __libc_realloc(old, bytes);
+}
+
+static int allocator(void)
+{
+    CUcontext context;
+    CUdeviceptr p;
+    char text[64];
+    marks = 1;
+    for (int i = 0; i < 1000; i++) {
+        snprintf(text, sizeof text, "step %d", i);
+        range(name(domain, text));
+        free(malloc(10));
+    }
+    if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context))
+        return 3;
+    for (int i = 0; i < 1000; i++) {
+        snprintf(text, sizeof text, "later step %d", i);
+        range(name(domain, text));
+        if (cuMemAlloc(&p, 1000 + (size_t)i) || cuMemFree(p))
+            return 4;
+    }
+    marks = 0;
+    printf("%s\n", marked > 1000 ? "all went on" : "nothing was marked");
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2 || !attach())
         return 2;
-    return strcmp(argv[1], "many") == 0 ? many() : forks();
+    return strcmp(argv[1], "many") == 0    ? many()
+           : strcmp(argv[1], "forks") == 0 ? forks()
+                                           : allocator();
 }

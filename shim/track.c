@@ -184,6 +184,7 @@ static void link_stream(struct tracked_stream *stream)
 
 /* Streams that are gone and whose work may still be under way; behind the lock. */
 static struct tracked_stream *unfinished;
+static struct tracked_stream *gone_streams; /* kept: who holds a pointer cannot be told; linked by `previous` */
 
 static void forget_unfinished(const struct tracked_stream *stream)
 {
@@ -232,6 +233,8 @@ static void unlink_stream(struct tracked_stream *stream)
     __atomic_store_n(stream->previous ? &stream->previous->next : &first_stream, stream->next, __ATOMIC_RELEASE);
     if (stream->next)
         stream->next->previous = stream->previous;
+    stream->previous = gone_streams;
+    gone_streams = stream;
     if (stream->context && work > __atomic_load_n(&stream->done_seq, __ATOMIC_RELAXED)) {
         stream->next_unfinished = unfinished;
         __atomic_store_n(&unfinished, stream, __ATOMIC_RELAXED);

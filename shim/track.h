@@ -53,8 +53,8 @@ struct tracked_stream {
     uint64_t freed_behind;  /* atomic: the newest work, when what a look had left out was freed, */
     uint32_t frees_behind;  /* atomic: and how often since then */
     uint64_t done_seq;      /* atomic: all work before this seq is known to be complete */
-    struct tracked_stream *next;            /* all streams of all contexts that live, newest first */
-    struct tracked_stream *previous;        /* behind the lock of track.c */
+    struct tracked_stream *next;     /* all streams of all contexts that live, newest first */
+    struct tracked_stream *previous; /* behind the lock of track.c; of one that is gone: the one gone before it */
     struct tracked_stream *next_unfinished; /* the same */
 };
 

@@ -260,18 +260,23 @@ static bool grow(void)
 static void push(const char *domain, const char *name)
 {
     bool can_write = ready();
-    struct pushed new = {.domain = strdup(text_of(domain)), .name = strdup(text_of(name))};
-    if (!new.domain || !new.name || stack.dropped || !grow()) {
-        free(new.domain);
-        free(new.name);
+    if (stack.dropped || !grow()) {
         stack.dropped++;
         return;
     }
     const struct pushed *outer = around(stack.count);
-    new.path = find_path(outer ? outer->path : NULL, new.domain, new.name, &new.iteration);
-    stack.items[stack.count++] = new;
+    struct pushed *new = &stack.items[stack.count];
+    *new = (struct pushed){.domain = strdup(text_of(domain)), .name = strdup(text_of(name))};
+    if (!new->domain || !new->name) {
+        free(new->domain);
+        free(new->name);
+        stack.dropped++;
+        return;
+    }
+    new->path = find_path(outer ? outer->path : NULL, new->domain, new->name, &new->iteration);
+    stack.count++;
     if (can_write)
-        write_range(CAP_RANGE_PUSH, new.domain, new.name, stack.count, 0);
+        write_range(CAP_RANGE_PUSH, new->domain, new->name, stack.count, 0);
     else
         shim_thread.ranges_unwritten = true;
 }

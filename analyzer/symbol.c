@@ -122,6 +122,7 @@ static void open_objects(struct symbols *s)
     for (size_t i = 0; i < s->capture->record_count; i++)
         count += s->capture->records[i]->type == CAP_OBJECT;
     s->objects = calloc(count + 1, sizeof *s->objects);
+    s->object_count = 0;
     if (!s->objects)
         return;
     for (size_t i = 0; i < s->capture->record_count; i++) {

@@ -226,7 +226,9 @@ static void change_extent(struct records *r)
     for (size_t k = 0; k < words; k++) {
         if (how == 0 || below(words) == 0)
             values[k] = below(2) ? extreme() : other[below(words)] + below(17) - 8;
-        if (how == 1 && k) /* up to the end of the address space */
+        if (how == 1 && !k && below(2))
+            values[k] = below(8);
+        if (how == 1 && k) /* up to the end of the address space, or nearly */
             values[k] = UINT64_MAX - values[k - 1] - below(2) * below(16);
     }
     if (how == 2 && words > 1) /* side by side with another one, or over it */

@@ -42,8 +42,8 @@ static struct verify_input input;
 static void fill(uint8_t *out, size_t bytes, uint64_t hash)
 {
     for (size_t i = 0; i < bytes; i += 4) {
-        float value = (float)(i / 4) * 0.25f;
         uint32_t word = (uint32_t)(i / 4);
+        float value = (float)word * 0.25f;
         if (hash % 5 == 1 || hash % 5 == 3)
             memcpy(&word, &value, sizeof word);
         if (hash % 5 == 2)

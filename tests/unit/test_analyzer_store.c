@@ -24,7 +24,7 @@ static void runs_are(const size_t *numbers, size_t count, const char *text)
 {
     struct store_runs runs = {0};
     struct store_runs_reader reader;
-    size_t n = 0, number;
+    size_t n = 0, number = 0;
     for (size_t i = 0; i < count; i++)
         store_runs_add(&runs, numbers[i]);
     assert_string_equal(store_runs_text(&runs), text);
@@ -46,7 +46,7 @@ static void test_store_runs(void **state)
 static void bad_runs(const char *text, size_t most, size_t before)
 {
     struct store_runs_reader reader;
-    size_t n = 0, number;
+    size_t n = 0, number = 0;
     assert_true(store_runs_start(&reader, text, most));
     while (store_runs_next(&reader, &number)) {
         n++;
@@ -277,7 +277,7 @@ static void test_store_versions(void **state)
     bench_start(&b);
     for (int i = 2; i <= LAUNCHES; i++) /* one entry each */
         snprintf(old + strlen(old), sizeof old - strlen(old), ", {\"launch\": %d, \"reason\": \"no-inputs\"}", i);
-    strcat(old, "]");
+    snprintf(old + strlen(old), sizeof old - strlen(old), "]");
     char *text = malloc(sizeof old + 100);
     struct judgements js;
     struct diag diag = {.text = ""};

@@ -29,9 +29,10 @@ static void runs_are(const size_t *numbers, size_t count, const char *text)
         store_runs_add(&runs, numbers[i]);
     assert_string_equal(store_runs_text(&runs), text);
     assert_int_equal(store_runs_start(&reader, text, numbers[count - 1]), true);
-    for (; store_runs_next(&reader, &number); n++)
+    for (; n < count && store_runs_next(&reader, &number); n++)
         assert_int_equal(number, numbers[n]);
     assert_int_equal(n, count);
+    assert_false(store_runs_next(&reader, &number));
     assert_false(reader.bad);
     store_runs_free(&runs);
 }

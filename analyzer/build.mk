@@ -40,6 +40,8 @@ $(eval $(call unit_test,analyzer_findings,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER
 $(eval $(call unit_test,analyzer_hang,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
 $(eval $(call unit_test,analyzer_options,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
 $(eval $(call unit_test,analyzer_symbol,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
+# Tail calls, whatever the level of optimisation.
+$(B)/obj/tests/unit/test_analyzer_symbol.o: EXTRA_CFLAGS += -foptimize-sibling-calls
 $(eval $(call fuzz_target,store,$(ANALYZER_READ_SOURCES) $(COMMON_SOURCES) tests/unit/capture_make.c,$(ANALYZER_LIBS)))
 # All of verify. The target brings contents of its own in place of capture_blob.c. The executor has a target of its own and takes minutes to
 # compile: here it comes as it is, or, with FUZZ_EXECUTOR=1, instrumented, too.

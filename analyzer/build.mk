@@ -1,6 +1,6 @@
 # The analyzer: reads captures, says what they mean. Everything but main.c is a library, so that tests link it.
 # What needs no executor comes first: the fuzz target is made of it alone.
-ANALYZER_READ_SOURCES = analyzer/capture_read.c analyzer/capture_check.c analyzer/capture_check_scopes.c analyzer/capture_blob.c analyzer/capture_thread.c \
+ANALYZER_READ_SOURCES = analyzer/regular.c analyzer/capture_read.c analyzer/capture_check.c analyzer/capture_check_scopes.c analyzer/capture_blob.c analyzer/capture_thread.c \
 	analyzer/model_scopes.c analyzer/operator.c analyzer/operator_text.c analyzer/marks.c analyzer/slabs.c analyzer/classify_marks.c analyzer/model_build.c analyzer/model_graph.c analyzer/model_live.c analyzer/address_list.c analyzer/model_times.c analyzer/name.c analyzer/symbol.c analyzer/tail_call.c \
 	analyzer/judgement.c analyzer/judgements.c analyzer/store.c analyzer/store_check.c analyzer/store_runs.c analyzer/store_touch.c analyzer/finding.c analyzer/classify.c analyzer/classify_faults.c analyzer/fault_pointer.c \
 	analyzer/classify_damage.c analyzer/classify_errors.c analyzer/classify_frees.c analyzer/classify_guard.c analyzer/classify_held.c analyzer/classify_copies.c analyzer/classify_differences.c analyzer/classify_numbers.c analyzer/classify_order.c analyzer/classify_leaks.c analyzer/host_pointer.c analyzer/order.c analyzer/order_clock.c analyzer/place.c \

@@ -1,40 +1,16 @@
 /* capture_blob.c - the contents files of a capture: found by hash, decompressed within a limit, verified. */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 
 #include <zstd.h>
 
 #include "analyzer/capture_read.h"
+#include "analyzer/regular.h"
 #include "common/diag.h"
 
-static enum status read_whole(const char *path, uint8_t **out, size_t *out_bytes, struct diag *diag)
-{
-    FILE *f = fopen(path, "rbe");
-    struct stat st;
-    if (!f)
-        return diag_set(diag, errno == ENOENT ? STATUS_NOT_FOUND : STATUS_IO, path, -1, "%s", strerror(errno));
-    enum status status = STATUS_OK;
-    uint8_t *data = NULL;
-    if (fstat(fileno(f), &st) != 0 || !S_ISREG(st.st_mode) || st.st_size < 0)
-        status = diag_set(diag, STATUS_BAD_INPUT, path, -1, "not a regular file");
-    else if (!(data = malloc((size_t)st.st_size + 1)))
-        status = diag_set(diag, STATUS_NO_MEMORY, path, -1, "no memory for %jd bytes", (intmax_t)st.st_size);
-    else
-        *out_bytes = fread(data, 1, (size_t)st.st_size, f);
-    fclose(f);
-    if (status)
-        free(data);
-    else
-        *out = data;
-    return status;
-}
-
-static enum status decompress(const char *path, const uint8_t *packed, size_t packed_bytes, uint64_t limit,
-                              uint8_t **out, size_t *out_bytes, struct diag *diag)
+static enum status decompress(const char *path, const char *packed, size_t packed_bytes, uint64_t limit, uint8_t **out,
+                              size_t *out_bytes, struct diag *diag)
 {
     unsigned long long plain = ZSTD_getFrameContentSize(packed, packed_bytes);
     if (plain == ZSTD_CONTENTSIZE_ERROR || plain == ZSTD_CONTENTSIZE_UNKNOWN)
@@ -65,9 +41,9 @@ enum status capture_blob(const struct capture *c, struct hash128 hash, uint64_t 
     hash_text(hash, text);
     if (snprintf(path, sizeof path, "%s/blobs/%.2s/%s.zst", c->path, text, text) >= (int)sizeof path)
         return diag_set(diag, STATUS_IO, c->path, -1, "the path is too long");
-    uint8_t *packed = NULL;
+    char *packed = NULL;
     size_t packed_bytes = 0;
-    enum status status = read_whole(path, &packed, &packed_bytes, diag);
+    enum status status = regular_read(path, SIZE_MAX - 1, &packed, &packed_bytes, diag);
     if (status)
         return status;
     status = decompress(path, packed, packed_bytes, limit, out, out_bytes, diag);

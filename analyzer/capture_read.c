@@ -15,6 +15,7 @@
 
 #include "analyzer/capture_check.h"
 #include "analyzer/name.h"
+#include "analyzer/regular.h"
 #include "common/buf.h"
 #include "common/diag.h"
 
@@ -452,14 +453,12 @@ static enum status read_file(int folder, const char *path, const char *name, uin
     uint8_t *data = NULL;
     struct stat st;
     size_t bytes = 0, room;
-    int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return errno == ENOENT ? diag_set(diag, STATUS_NOT_FOUND, where, -1, "not there; is the folder a capture?")
-                               : diag_set(diag, STATUS_IO, where, -1, "%s", strerror(errno));
-    enum status status = STATUS_OK;
-    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
-        status = diag_set(diag, STATUS_BAD_INPUT, where, -1, "not a regular file");
-    else if ((uint64_t)st.st_size > limit)
+    int fd;
+    enum status status = regular_open(folder, name, where, &fd, &st, diag);
+    if (status)
+        return status == STATUS_NOT_FOUND ? diag_set(diag, status, where, -1, "not there; is the folder a capture?")
+                                          : status;
+    if ((uint64_t)st.st_size > limit)
         status = diag_set(diag, STATUS_BAD_INPUT, where, -1, "%jd bytes; at most %" PRIu64 " were expected",
                           (intmax_t)st.st_size, limit);
     if (status)
@@ -500,10 +499,31 @@ done:
     return STATUS_OK;
 }
 
+/* process-PID or process-PID-N; whatever else it holds, such a name means nothing to a shell. */
+static bool names_process(const char *name)
+{
+    return strncmp(name, "process-", 8) == 0 && name[8] && strspn(name + 8, "0123456789-") == strlen(name + 8);
+}
+
+static enum status push_process(struct capture *c, int folder, const char *name, struct diag *diag)
+{
+    char header[300];
+    snprintf(header, sizeof header, "%s/capture.bin", name);
+    if (faccessat(folder, header, F_OK, 0) != 0)
+        return STATUS_OK; /* it has not begun, or never did */
+    char **more = realloc((void *)c->processes, (c->process_count + 1) * sizeof *more);
+    if (more)
+        c->processes = more;
+    if (!more || !(more[c->process_count] = strdup(name)))
+        return diag_set(diag, STATUS_NO_MEMORY, c->path, -1, "no memory for %s", name);
+    c->process_count++;
+    return STATUS_OK;
+}
+
 static int wanted_entry(const struct dirent *entry)
 {
     size_t n = strlen(entry->d_name);
-    return strncmp(entry->d_name, "process-", 8) == 0 ||
+    return names_process(entry->d_name) ||
            (strncmp(entry->d_name, "segment-", 8) == 0 && n > 4 && strcmp(entry->d_name + n - 4, ".rec") == 0);
 }
 
@@ -517,8 +537,8 @@ static enum status read_segments(struct capture *c, int folder, struct diag *dia
     bool map = settled(c);
     for (int i = 0; i < count && !status; i++) {
         struct capture_segment segment = {0};
-        if (strncmp(names[i]->d_name, "process-", 8) == 0) {
-            c->process_count++;
+        if (names_process(names[i]->d_name)) {
+            status = push_process(c, folder, names[i]->d_name, diag);
             continue;
         }
         struct diag problem;
@@ -623,6 +643,9 @@ void capture_close(struct capture *c)
             free((void *)(uintptr_t)c->strings.slots[i].value);
     map_free(&c->strings);
     map_free(&c->defined);
+    for (size_t i = 0; i < c->process_count; i++)
+        free(c->processes[i]);
+    free((void *)c->processes);
     free(c->segments);
     free((void *)c->records);
     free(c->path);

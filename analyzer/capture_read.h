@@ -40,8 +40,9 @@ struct capture {
     struct map defined; /* (type, id) -> record */
     struct map strings; /* id -> NUL-terminated copy */
     struct capture_rejects rejected;
-    size_t process_count; /* captures of other processes inside the folder */
-    uint64_t left_out;    /* records that are there, but incomplete without what a limit of the capture had dropped, */
+    char **processes; /* owned; names of folders in the folder, process-PID: captures of other processes */
+    size_t process_count;
+    uint64_t left_out; /* records that are there, but incomplete without what a limit of the capture had dropped, */
     uint64_t left_out_launches; /* and launches among them */
 };
 

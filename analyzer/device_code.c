@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyzer/regular.h"
 #include "common/diag.h"
 #include "common/fatbin.h"
 #include "ptx/opsptx.h"
@@ -19,13 +20,11 @@ enum { MAX_LINKED = 255 }; /* as many as ptx_link() takes */
 static enum status map_file(const char *path, struct device_code *c, struct diag *diag)
 {
     struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    if (fd < 0)
-        return diag_set(diag, STATUS_IO, path, -1, "%s", strerror(errno));
-    enum status status = STATUS_OK;
-    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
-        status = diag_set(diag, STATUS_IO, path, -1, "no regular file");
-    else if (st.st_size == 0)
+    int fd;
+    enum status status = regular_open(AT_FDCWD, path, path, &fd, &st, diag);
+    if (status)
+        return status;
+    if (st.st_size == 0)
         status = diag_set(diag, STATUS_BAD_INPUT, path, -1, "the file is empty");
     /* Writable, because libelf may convert in place; the file stays as it is. */
     void *map = status ? MAP_FAILED

@@ -1,9 +1,11 @@
 #include "analyzer/store.h"
+#include "analyzer/regular.h"
 #include "analyzer/store_check.h"
 #include "analyzer/store_runs.h"
 #include "analyzer/store_touch.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
@@ -291,6 +293,17 @@ bool store_print(FILE *to, const struct model *m, const struct judgements *js, c
     return ok;
 }
 
+/* As private as the rest of the capture, and never what somebody put there. */
+static FILE *create_file(const char *path)
+{
+    unlink(path); /* of a process that had this number and was killed */
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "wb");
+    if (!f && fd >= 0)
+        close(fd);
+    return f;
+}
+
 enum status store_write(const struct model *m, const struct judgements *js, const struct judgements *older,
                         struct diag *diag)
 {
@@ -298,10 +311,10 @@ enum status store_write(const struct model *m, const struct judgements *js, cons
     if (snprintf(path, sizeof path, "%s/verify.json", m->capture->path) >= (int)sizeof path)
         return diag_set(diag, STATUS_IO, m->capture->path, -1, "the path is too long");
     snprintf(temporary, sizeof temporary, "%s.%d.tmp", path, (int)getpid());
-    errno = 0;
-    FILE *f = fopen(temporary, "wbe");
+    FILE *f = create_file(temporary);
     if (!f)
         return diag_set(diag, STATUS_IO, path, -1, "%s", strerror(errno));
+    errno = 0;
     bool ok = store_print(f, m, js, older);
     ok = fclose(f) == 0 && ok;
     if (ok && rename(temporary, path) == 0)
@@ -551,25 +564,6 @@ static bool read_judgement(const cJSON *from, struct judgement *j)
     return true;
 }
 
-static char *read_text(const char *path, struct diag *diag, enum status *status)
-{
-    struct stat st;
-    FILE *f = fopen(path, "rbe");
-    if (!f) {
-        *status = diag_set(diag, errno == ENOENT ? STATUS_NOT_FOUND : STATUS_IO, path, -1, "%s", strerror(errno));
-        return NULL;
-    }
-    char *text = NULL;
-    if (fstat(fileno(f), &st) != 0 || !S_ISREG(st.st_mode) || st.st_size > STORE_LIMIT)
-        *status = diag_set(diag, STATUS_BAD_INPUT, path, -1, "not a regular file of at most 1 GiB");
-    else if (!(text = malloc((size_t)st.st_size + 1)))
-        *status = diag_set(diag, STATUS_NO_MEMORY, path, -1, "no memory");
-    else
-        text[fread(text, 1, (size_t)st.st_size, f)] = '\0';
-    fclose(f);
-    return text;
-}
-
 /* Stores that do not say where they count from were made before captures could have a limit. */
 static bool counts_alike(const struct model *m, const cJSON *root)
 {
@@ -679,11 +673,13 @@ enum status store_parse(const struct model *m, const char *text, const char *whe
 enum status store_read(const struct model *m, struct judgements *out, struct diag *diag)
 {
     char path[4096];
-    enum status status = STATUS_OK;
+    enum status status;
     *out = (struct judgements){0};
     snprintf(path, sizeof path, "%s/verify.json", m->capture->path);
-    char *text = read_text(path, diag, &status);
-    if (!text)
+    char *text = NULL;
+    size_t bytes = 0;
+    status = regular_read(path, STORE_LIMIT, &text, &bytes, diag);
+    if (status)
         return status;
     status = store_parse(m, text, path, out, diag);
     free(text);

@@ -14,6 +14,7 @@
 #include <elfutils/libdwfl.h>
 
 #include "analyzer/name.h"
+#include "analyzer/regular.h"
 #include "analyzer/tail_call.h"
 
 enum {
@@ -103,12 +104,11 @@ static bool usable(const struct symbols *s, const struct cap_object *record)
 {
     const char *path = capture_string(s->capture, record->path);
     struct stat st;
-    if (path[0] != '/')
+    struct diag problem;
+    int fd;
+    if (path[0] != '/' || regular_open(AT_FDCWD, path, path, &fd, &st, &problem))
         return false;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0)
-        return false;
-    bool same = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && same_build(fd, record);
+    bool same = same_build(fd, record);
     close(fd);
     return same;
 }

@@ -74,4 +74,17 @@ survived "no blobs" "$scratch/blobless"
 cp -r "$scratch/good" "$scratch/bad-blobs"
 find "$scratch/bad-blobs/blobs" -type f | while read -r file; do printf 'garbage' | dd of="$file" bs=1 conv=notrunc status=none; done
 survived "garbage in every blob" "$scratch/bad-blobs"
+# A FIFO in place of any file is refused, and never waited for.
+check "verify.json is as private as the capture" sh -c "'$tool' verify '$scratch/good' >/dev/null; test \"\$(stat -c %a '$scratch/good/verify.json')\" = 600"
+blob=$(cd "$scratch/good" && find blobs -type f | head -n 1)
+for file in verify.json "$blob" segment-000000.rec capture.bin; do
+    rm -rf "$scratch/fifo" && cp -r "$scratch/good" "$scratch/fifo"
+    rm "$scratch/fifo/$file" && mkfifo "$scratch/fifo/$file"
+    for command in report verify "export --launch 1 -o $scratch/export"; do
+        timeout -k 1 20 $tool $command "$scratch/fifo" >"$scratch/out" 2>"$scratch/err"
+        rc=$?
+        if [ $rc -le 2 ]; then ok "a FIFO as ${file##*/}: ${command%% *}"; else not_ok "a FIFO as ${file##*/}: ${command%% *}: exit $rc"; fi
+        [ "$file" != capture.bin ] || check "it is named" grep -q 'capture.bin: not a regular file' "$scratch/err"
+    done
+done
 done_testing

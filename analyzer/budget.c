@@ -130,6 +130,8 @@ void budget_print(FILE *out, const struct capture *c)
     struct buf line = {0};
     buf_printf(&line, "left out by the budget of %.3g %% (the run: %.3g %%, and %.3g %% on the device): %s",
                (double)first->share * 100, own_share(c) * 100, device_share(c) * 100, parts ? b.data : "nothing");
+    if (!parts && own_share(c) > (double)first->share)
+        buf_printf(&line, "; in so short a run what cannot be left out, the start above all, took more than that");
     if (!b.failed && !line.failed)
         text_fold(out, "          ", 10, line.data);
     buf_free(&b);

@@ -17,7 +17,9 @@ $(eval $(call archive,libanalyzer,$(ANALYZER_SOURCES)))
 ANALYZER_LIBS = -lcjson -ldw -lelf -liberty -l:libzstd.a -l:liblz4.a
 ANALYZER = $(B)/lib/libanalyzer.a $(REFERENCE) $(COMMON)
 
-$(B)/ops-analyze: $(B)/obj/analyzer/main.o $(ANALYZER)
+# The launcher has it check options by the shim's own parser.
+CHECK_OPTIONS = $(B)/obj/analyzer/check_options.o $(B)/obj/shim/options.o $(B)/obj/shim/guard_choice.o
+$(B)/ops-analyze: $(B)/obj/analyzer/main.o $(CHECK_OPTIONS) $(ANALYZER)
 	@mkdir -p $(@D)
 	$(call say,LD,$@) $(CC) $(SAN) -o $@ $^ $(ANALYZER_LIBS) -lm -lpthread
 TARGETS += $(B)/ops-analyze

@@ -27,6 +27,11 @@ const char *finding_class_cure(enum finding_class class)
     return class < FINDING_CLASSES ? class_cures[class] : "";
 }
 
+const char *finding_cure(const struct finding *f)
+{
+    return f->cure ? f->cure : finding_class_cure(f->class);
+}
+
 const char *finding_severity_name(enum finding_severity severity)
 {
     static const char *const names[] = {"error", "warning", "note"};
@@ -97,6 +102,14 @@ void finding_next(struct finding *f, const char *format, ...)
     va_start(args, format);
     add_next(f, f->next_count, format, args);
     va_end(args);
+}
+
+void finding_next_deeper(struct finding *f, const struct model *m)
+{
+    const char *preset = model_option(m, "PRESET"), *guard = model_option(m, "GUARD");
+    bool deep = preset && strcmp(preset, "deep") == 0, guarded = guard && strcmp(guard, "off") != 0;
+    if (!deep || !guarded)
+        finding_next(f, "ops-debug run --preset deep%s -- %s", deep ? " --guard all" : "", m->capture->shell_program);
 }
 
 void finding_next_first(struct finding *f, const char *format, ...)

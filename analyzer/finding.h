@@ -35,6 +35,7 @@ struct finding {
     size_t launch_count;
     char *file, *function;   /* owned; NULL: unknown */
     uint32_t line, ptx_line; /* 0: unknown */
+    const char *cure;        /* static; NULL: that of its class */
     uint32_t stack;          /* of the call that is the error itself, a free say; 0: none */
     bool has_thread;
     uint32_t block[3], thread[3];
@@ -42,6 +43,7 @@ struct finding {
     int64_t offset;                    /* of the access or the damage from the allocation's start */
     size_t mark;                       /* of the program's own assertion; 0 none */
     size_t mark_count;                 /* how often that failed */
+    bool refused;                      /* a copy or memset that the driver did not do */
     size_t damages;                    /* damaged redzones joined to it */
     struct finding_evidence *evidence; /* owned */
     size_t evidence_count;
@@ -57,6 +59,7 @@ struct findings {
 
 const char *finding_class_name(enum finding_class class);
 const char *finding_class_cure(enum finding_class class);
+const char *finding_cure(const struct finding *finding); /* what usually cures it */
 const char *finding_severity_name(enum finding_severity severity);
 
 /* Adds an empty finding and returns its index, or SIZE_MAX when memory runs out. */
@@ -64,6 +67,9 @@ size_t findings_add(struct findings *findings, enum finding_class class, double 
 void finding_evidence(struct finding *finding, const char *kind, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void finding_next(struct finding *finding, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The command that brings more than the capture has: preset deep, and where it was that, guard pages too (which stop a
+ * kernel at the access itself). None when it had both. */
+void finding_next_deeper(struct finding *finding, const struct model *model);
 /* Before the others. */
 void finding_next_first(struct finding *finding, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void finding_summary(struct finding *finding, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyzer/check_options.h"
 #include "analyzer/commands.h"
 #include "analyzer/version.h"
 
@@ -15,6 +16,8 @@ int main(int argc, char **argv)
         printf("ops-debug %s\n", ANALYZER_VERSION);
         return 0;
     }
+    if (strcmp(argv[1], "check-options") == 0)
+        return check_options();
     bool wants_help = strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0;
     const struct command *command = command_find(wants_help ? "help" : argv[1]);
     if (!command)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analyzer/text.h"
 #include "common/diag.h"
 
 enum option_type { FLAG, NUMBER, TEXT };
@@ -113,6 +114,9 @@ enum status options_parse(const char *command, int argc, char **argv, struct opt
         if (status)
             return status;
     }
+    if (!text_is_color_choice(out->color))
+        return diag_set(diag, STATUS_BAD_INPUT, command, -1, "--color wants auto, always or never, not '%s'",
+                        out->color);
     return STATUS_OK;
 }
 

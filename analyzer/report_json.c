@@ -153,7 +153,7 @@ cJSON *report_finding_json(struct session *s, const struct finding *f, size_t id
         cJSON_AddStringToObject(item, "text", f->evidence[i].text);
         cJSON_AddItemToArray(evidence, item);
     }
-    cJSON_AddStringToObject(json, "cure", finding_class_cure(f->class));
+    cJSON_AddStringToObject(json, "cure", finding_cure(f));
     cJSON *next = cJSON_AddArrayToObject(json, "next");
     for (size_t i = 0; i < f->next_count; i++)
         cJSON_AddItemToArray(next, cJSON_CreateString(f->next[i]));
@@ -289,6 +289,18 @@ static void add_program(cJSON *root, const struct capture *c)
     }
 }
 
+static void add_processes(cJSON *root, const struct capture *c)
+{
+    cJSON *array = cJSON_AddArrayToObject(root, "processes");
+    for (size_t i = 0; i < c->process_count; i++) {
+        char *path;
+        if (asprintf(&path, "%s/%s", c->path, c->processes[i]) < 0)
+            continue;
+        cJSON_AddItemToArray(array, cJSON_CreateString(path));
+        free(path);
+    }
+}
+
 bool report_json(FILE *out, struct session *s)
 {
     cJSON *root = cJSON_CreateObject();
@@ -310,6 +322,7 @@ bool report_json(FILE *out, struct session *s)
     hints_each(s, add_hint, cJSON_AddArrayToObject(root, "hints"));
     health_seen_json(root, "health", s);
     add_health(root, s);
+    add_processes(root, s->capture);
     char *text = cJSON_Print(root);
     cJSON_Delete(root);
     if (!text)

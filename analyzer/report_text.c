@@ -104,7 +104,7 @@ void report_finding(FILE *out, struct session *s, const struct finding *f, size_
         print_stack(out, s, "launched", l->record->stack, style.verbose);
     if (style.verbose && f->launch_count > 1)
         print_launches(out, f);
-    fprintf(out, "     %-14s %s\n", "usual cure", finding_class_cure(f->class));
+    text_fold(out, "     usual cure     ", 20, finding_cure(f));
     for (size_t i = 0; i < f->next_count; i++)
         text_fold(out, i ? "                    " : "     next:          ", 20, f->next[i]);
     fputc('\n', out);
@@ -221,13 +221,18 @@ static void print_coverage(FILE *out, struct session *s)
         text_fold(out, "          ", 10, text);
 }
 
-static void print_cost(FILE *out, const struct session *s)
+static void print_cost(FILE *to, const struct session *s)
 {
     const struct cap_header *h = &s->capture->header;
+    char *line = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&line, &bytes);
+    if (!out)
+        return;
     char per[24], own[24], snapshots[24], memory[24];
     uint64_t own_ns = capture_ticks_ns(s->capture, h->own_tsc);
     uint64_t wall = h->mono_now_ns > h->mono_start_ns ? h->mono_now_ns - h->mono_start_ns : 0;
-    fprintf(out, "own cost  %s in the program's threads", text_time(own_ns, own));
+    fprintf(out, "%s in the program's threads", text_time(own_ns, own));
     if (s->model->launch_count)
         fprintf(out, ", %s per launch", text_time(own_ns / s->model->launch_count, per));
     if (wall)
@@ -235,7 +240,31 @@ static void print_cost(FILE *out, const struct session *s)
     fprintf(out, "; %" PRIu64 " snapshots of %s", h->snapshots, text_bytes(h->snapshot_bytes, snapshots));
     if (h->memory_peak)
         fprintf(out, "; %s of memory at most", text_bytes(h->memory_peak, memory));
-    fputc('\n', out);
+    if (fclose(out) == 0)
+        text_fold(to, "own cost  ", 10, line);
+    free(line);
+}
+
+/* --max-capture in bytes, 0: no limit. The shim has checked how it is written. */
+static uint64_t max_capture(const struct model *m)
+{
+    const char *text = model_option(m, "MAX_CAPTURE");
+    char *end = NULL;
+    uint64_t value = text ? strtoull(text, &end, 10) : 0;
+    unsigned shift = !end || !*end        ? 0
+                     : strchr("kK", *end) ? 10
+                     : strchr("mM", *end) ? 20
+                     : strchr("gG", *end) ? 30
+                                          : 0;
+    return value << shift;
+}
+
+static uint64_t segment_bytes(const struct capture *c)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < c->segment_count; i++)
+        bytes += c->segments[i].bytes;
+    return bytes;
 }
 
 enum { NO_BINARY_FOR_GPU = 209 }; /* CUresult of cuda.h */
@@ -267,6 +296,10 @@ static void print_trouble(FILE *out, struct session *s, struct report_style styl
         NOTE("%" PRIu64 " records were dropped: no space", c->header.dropped_records);
     if (c->header.dropped_snapshots)
         NOTE("%" PRIu64 " snapshots were dropped: budget, memory or disk", c->header.dropped_snapshots);
+    uint64_t limit = max_capture(s->model), taken = segment_bytes(c);
+    if (limit && taken > limit + limit / 4)
+        NOTE("the records alone take %s, more than --max-capture: what is open, and what later records refer to, stays",
+             text_bytes(taken, bytes));
     if (c->header.memory_refused)
         NOTE("%" PRIu64 " times something was left out for want of memory: the tool may hold %s (--max-memory)",
              c->header.memory_refused, text_bytes(c->header.memory_limit, bytes));
@@ -280,9 +313,6 @@ static void print_trouble(FILE *out, struct session *s, struct report_style styl
         for (size_t i = 0; i < kept && (style.verbose || i < SHOWN_REJECTS); i++)
             NOTE("%s+%ld: %s", c->rejected.kept[i].where, c->rejected.kept[i].offset, c->rejected.kept[i].text);
     }
-    if (c->process_count)
-        NOTE("%zu more process%s left captures in %s/process-*", c->process_count, c->process_count == 1 ? "" : "es",
-             c->path);
     if (*s->store_problem)
         NOTE("%s", s->store_problem);
 #undef NOTE
@@ -318,6 +348,33 @@ static void print_header(FILE *out, const struct session *s)
     buf_free(&b);
 }
 
+enum { SHOWN_PROCESSES = 4 };
+
+/* What other processes did is in captures of their own: nothing above speaks of it. */
+static void print_next(FILE *out, const struct session *s, bool brief)
+{
+    const struct capture *c = s->capture;
+    const char *title = "next      ";
+    char line[200];
+    if (!brief && !judgements_known(&s->judgements) && s->model->snapshot_count) {
+        fprintf(out, "%sops-debug verify %s\n", title, c->shell_path);
+        title = "          ";
+    }
+    if (!c->process_count)
+        return;
+    snprintf(line, sizeof line, "%zu other process%s left %s:", c->process_count, c->process_count == 1 ? "" : "es",
+             c->process_count == 1 ? "a capture" : "captures");
+    if (c->process_count == 1) {
+        fprintf(out, "%s%s ops-debug verify %s/%s\n", title, line, c->shell_path, c->processes[0]);
+        return;
+    }
+    fprintf(out, "%s%s\n", title, line);
+    for (size_t i = 0; i < c->process_count && i < SHOWN_PROCESSES; i++)
+        fprintf(out, "            ops-debug verify %s/%s\n", c->shell_path, c->processes[i]);
+    if (c->process_count > SHOWN_PROCESSES)
+        fprintf(out, "            and %zu more\n", c->process_count - SHOWN_PROCESSES);
+}
+
 void report_text(FILE *out, struct session *s, struct report_style style)
 {
     if (!style.brief)
@@ -335,6 +392,5 @@ void report_text(FILE *out, struct session *s, struct report_style style)
         print_cost(out, s);
     hints_each(s, print_hint, &(struct hint_printer){out, "not on    "});
     print_trouble(out, s, style);
-    if (!style.brief && !judgements_known(&s->judgements) && s->model->snapshot_count)
-        fprintf(out, "next      ops-debug verify %s\n", s->capture->shell_path);
+    print_next(out, s, style.brief);
 }

@@ -143,6 +143,11 @@ struct text_style text_style(bool on)
     return (struct text_style){"\033[1m", "\033[1;31m", "\033[32m", "\033[2m", "\033[0m"};
 }
 
+bool text_is_color_choice(const char *choice)
+{
+    return strcmp(choice, "auto") == 0 || strcmp(choice, "always") == 0 || strcmp(choice, "never") == 0;
+}
+
 bool text_wants_color(const char *choice, FILE *out)
 {
     if (strcmp(choice, "auto") == 0)

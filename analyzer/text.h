@@ -35,7 +35,8 @@ struct text_style {
     const char *bold, *error, *good, *dim, *end;
 };
 struct text_style text_style(bool on);
-/* `choice` is auto, always or never. */
+/* Whether it is auto, always or never. */
+bool text_is_color_choice(const char *choice);
 bool text_wants_color(const char *choice, FILE *out);
 
 #endif

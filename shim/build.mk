@@ -76,7 +76,7 @@ $(eval $(call unit_test,shim_alloc_table,$(B)/obj/shim/alloc_table.o $(B)/obj/sh
 $(eval $(call unit_test,shim_memory,$(B)/obj/shim/memory.o $(B)/obj/common/map.o))
 $(eval $(call unit_test,shim_ptx_scan,$(B)/obj/shim/ptx_scan.o))
 $(eval $(call unit_test,shim_scan,$(B)/obj/shim/scan_judge.o))
-$(eval $(call unit_test,shim_options,$(B)/obj/shim/options.o $(B)/obj/shim/guard_choice.o))
+$(eval $(call unit_test,shim_options,$(B)/obj/shim/options.o $(B)/obj/shim/options_record.o $(B)/obj/shim/guard_choice.o))
 $(eval $(call unit_test,shim_budget,$(B)/obj/shim/budget_levels.o))
 $(eval $(call unit_test,shim_guard,$(B)/obj/shim/options.o $(B)/obj/shim/guard_choice.o))
 

@@ -5,12 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <opsdebug/capture.h>
-
-#include "shim/capture_write.h"
-#include "shim/intern.h"
-#include "shim/shim.h"
-
 enum option_id {
 #define OPTION(option, type, initial, help) OPTION_##option,
 #include "shim/options.def"
@@ -291,18 +285,12 @@ void options_read(void)
             take_environment(i);
 }
 
-void options_record(void)
+unsigned options_count(void)
 {
-    for (unsigned i = 0; i < OPTION_COUNT; i++) {
-        uint32_t name = intern_string(defaults[i].name), value = intern_string(rows[i].value);
-        struct cap_option *record = capture_define(CAP_OPTION, sizeof *record);
-        if (record) {
-            record->name = name;
-            record->value = value;
-            capture_commit(record);
-        }
-        if (*rows[i].given)
-            shim_note(CAP_NOTE_LOST, "OPSDEBUG_%s=%.400s is not understood: \"%s\" is used", defaults[i].name,
-                      rows[i].given, rows[i].value);
-    }
+    return OPTION_COUNT;
+}
+
+struct option_taken options_taken(unsigned row)
+{
+    return (struct option_taken){defaults[row].name, rows[row].value, rows[row].given};
 }

@@ -43,7 +43,16 @@ extern struct options options;
 
 /* Takes OPSDEBUG_* by secure_getenv (a setuid program is not steered from outside). Bad values leave the default. */
 void options_read(void);
-/* Writes one CAP_OPTION per row, and a note for every value that was not understood. */
+/* The rows of options.def as options_read() took them. The launcher asks for them before the program starts, too
+ * (analyzer/check_options.c): options.c links without the rest of the shim. */
+struct option_taken {
+    const char *name;  /* without OPSDEBUG_ */
+    const char *value; /* as it takes effect; "" when nothing says */
+    const char *given; /* what was not understood, else "" */
+};
+unsigned options_count(void);
+struct option_taken options_taken(unsigned row);
+/* Writes one CAP_OPTION per row, and a note for every value that was not understood (options_record.c). */
 void options_record(void);
 
 /* A decimal number; with `suffixes` k, M, G may follow. */

@@ -1,5 +1,6 @@
 /* classify.c - from everything known to a short list: one finding per root cause. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyzer/finding.h"
 
@@ -31,6 +32,10 @@ void classify(const struct model *m, const struct judgements *js, struct symbols
     classify_differences(m, js, out);
     classify_marks(m, symbols, out);
     classify_names(m, out);
+    const char *preset = model_option(m, "PRESET");
+    for (size_t i = 0; i < out->count && preset && strcmp(preset, "deep") == 0; i++)
+        if (out->items[i].class == FINDING_MISMATCH && !out->items[i].cure)
+            out->items[i].cure = "compare another device or compiler version";
     if (out->count)
         qsort(out->items, out->count, sizeof *out->items, by_launch);
     for (size_t i = 0; i < out->count; i++) /* the numbers are known only now */

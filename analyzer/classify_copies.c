@@ -1,6 +1,7 @@
 /* classify_copies.c - copies and memsets that leave the allocation they start in, or touch memory that is none. Their
  * records alone show it, whatever the driver made of them. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "analyzer/finding.h"
@@ -44,11 +45,12 @@ static bool on_device(const struct model_allocation *a)
     }
 }
 
-static struct finding *same_cause(struct findings *out, enum finding_class class, const struct model_allocation *a)
+static struct finding *same_cause(struct findings *out, enum finding_class class, const struct model_allocation *a,
+                                  bool refused)
 {
     for (size_t i = 0; i < out->count; i++) {
         struct finding *f = &out->items[i];
-        if (f->class == class && !f->launch && a && f->allocation == a->id)
+        if (f->class == class && !f->launch && a && f->allocation == a->id && f->refused == refused)
             return f;
     }
     return NULL;
@@ -57,7 +59,8 @@ static struct finding *same_cause(struct findings *out, enum finding_class class
 static struct finding *add(const struct model *m, const struct extent *e, enum finding_class class, double confidence,
                            const struct model_allocation *a, struct symbols *symbols, struct findings *out)
 {
-    size_t index = same_cause(out, class, a) ? SIZE_MAX : findings_add(out, class, confidence);
+    bool refused = e->result != 0;
+    size_t index = same_cause(out, class, a, refused) ? SIZE_MAX : findings_add(out, class, confidence);
     if (index == SIZE_MAX)
         return NULL;
     struct finding *f = &out->items[index];
@@ -68,6 +71,9 @@ static struct finding *add(const struct model *m, const struct extent *e, enum f
         f->function = s->frames[s->own].function ? strdup(s->frames[s->own].function) : NULL;
     }
     f->allocation = a ? a->id : 0;
+    f->refused = refused;
+    if (class != FINDING_USE_AFTER_FREE)
+        f->cure = "check the size, the pitch and the addresses that the call is given";
     finding_next(f, "ops-debug report -v %s", m->capture->shell_path);
     return f;
 }
@@ -77,9 +83,19 @@ static enum finding_class class_of(const struct extent *e)
     return e->write ? FINDING_OUT_OF_BOUNDS_WRITE : FINDING_OUT_OF_BOUNDS_READ;
 }
 
+/* What the driver refused has written nothing. */
 static const char *does(const struct extent *e)
 {
-    return e->write ? "written" : "read";
+    return e->result ? e->write ? "would have been written" : "would have been read" : e->write ? "written" : "read";
+}
+
+/* "16 bytes" from `first` on; an end beyond all addresses is no number worth saying. */
+static void size_text(const struct extent *e, uint64_t first, char out[40])
+{
+    if (e->end == UINT64_MAX)
+        snprintf(out, 40, "more bytes than there are addresses");
+    else
+        snprintf(out, 40, "%" PRIu64 " bytes", e->end - first);
 }
 
 static void add_result(struct finding *f, const struct extent *e)
@@ -101,16 +117,17 @@ static uint64_t end_of(const struct model_live *live, const struct model_allocat
 static void take_tail(const struct model *m, const struct extent *e, const struct model_allocation *a, uint64_t end,
                       struct symbols *symbols, struct findings *out)
 {
-    char text[PLACE_ALLOCATION_BYTES];
+    char text[PLACE_ALLOCATION_BYTES], size[40];
     struct finding *f = add(m, e, class_of(e), 0.95, a, symbols, out);
     if (!f)
         return;
     f->offset = (int64_t)(e->first > end ? e->first - a->address : a->bytes);
     place_allocation(symbols, a, text);
-    finding_summary(f, "%" PRIu64 " bytes %s past the end of %s by a %s", e->end - (e->first > end ? e->first : end),
-                    does(e), text, e->call);
-    finding_evidence(f, "call", "a %s of bytes %" PRIu64 " to %" PRIu64 " of an allocation of %" PRIu64, e->call,
-                     e->first - a->address, e->end - a->address, a->bytes);
+    size_text(e, e->first > end ? e->first : end, size);
+    finding_summary(f, "%s %s past the end of %s by a %s", size, does(e), text, e->call);
+    if (e->end != UINT64_MAX)
+        finding_evidence(f, "call", "a %s of bytes %" PRIu64 " to %" PRIu64 " of an allocation of %" PRIu64, e->call,
+                         e->first - a->address, e->end - a->address, a->bytes);
     add_result(f, e);
 }
 

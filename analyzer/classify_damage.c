@@ -178,7 +178,7 @@ static bool join_copy(const struct damage_case *c)
 {
     for (size_t i = 0; i < c->out->count; i++) {
         struct finding *f = &c->out->items[i];
-        if (f->class == FINDING_OUT_OF_BOUNDS_WRITE && !f->launch && f->ptx_line == 0 &&
+        if (f->class == FINDING_OUT_OF_BOUNDS_WRITE && !f->launch && f->ptx_line == 0 && !f->refused &&
             f->allocation == c->allocation->id && c->record->tail) {
             add_sentinel(c, f, NULL);
             f->confidence = 0.99;
@@ -223,7 +223,7 @@ static void add_next(const struct damage_case *c, struct finding *f)
 {
     if (!judgements_known(c->judgements))
         finding_next(f, "ops-debug verify %s", c->model->capture->shell_path);
-    finding_next(f, "ops-debug run --preset deep -- %s", c->model->capture->shell_program);
+    finding_next_deeper(f, c->model);
 }
 
 /* "scale (launch 14), copy (launch 15)": those of the window that can reach the allocation, the first few. */
@@ -272,7 +272,7 @@ static void join_window(const struct damage_case *c)
                              first, last);
     } else if (ran) {
         f = new_finding(c, 0.6, first);
-        snprintf(by, sizeof by, " by one of launches %zu to %zu", first, last);
+        snprintf(by, sizeof by, " by one of them"); /* the headline names them */
         if (f) {
             char suspects[512];
             suspects_text(c, suspects, sizeof suspects);
@@ -293,7 +293,7 @@ static void join_window(const struct damage_case *c)
     if (f->launch && host_can_write(c)) { /* nothing shows which of the two */
         f->confidence = 0.5;
         if (f->window_last)
-            snprintf(by, sizeof by, " by one of launches %zu to %zu, or by the host", first, last);
+            snprintf(by, sizeof by, " by one of them, or by the host");
         else
             snprintf(by, sizeof by, " by this launch or by the host");
     }
@@ -307,7 +307,7 @@ static bool known_already(const struct damage_case *c)
 {
     for (size_t i = 0; i < c->out->count; i++) {
         struct finding *f = &c->out->items[i];
-        if (f->class == FINDING_OUT_OF_BOUNDS_WRITE && f->allocation == c->allocation->id &&
+        if (f->class == FINDING_OUT_OF_BOUNDS_WRITE && f->allocation == c->allocation->id && !f->refused &&
             (!f->ptx_line || (f->damages && f->offset == c->record->offset))) {
             add_sentinel(c, f, NULL);
             return true;

@@ -120,7 +120,7 @@ static void take_sticky(const struct model *m, const struct judgements *js, cons
     struct finding *f = &out->items[before_this];
     if (!judgements_known(js))
         finding_next(f, "ops-debug verify %s", m->capture->shell_path);
-    finding_next(f, "ops-debug run --preset deep -- %s", m->capture->shell_program);
+    finding_next_deeper(f, m);
 }
 
 /* One finding per kernel and error code. */

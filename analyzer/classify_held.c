@@ -78,7 +78,7 @@ static void take(const struct model *m, const struct judgements *js, struct symb
     add_evidence(d, f);
     if (!judgements_known(js))
         finding_next(f, "ops-debug verify %s", m->capture->shell_path);
-    finding_next(f, "ops-debug run --preset deep -- %s", m->capture->shell_program);
+    finding_next_deeper(f, m);
 }
 
 void classify_held(const struct model *m, const struct judgements *js, struct symbols *symbols, struct findings *out)

@@ -12,6 +12,7 @@
 #include "analyzer/place.h"
 #include "analyzer/report.h"
 #include "analyzer/text.h"
+#include "common/buf.h"
 
 enum { SHOWN_INPUTS = 3 };
 
@@ -288,15 +289,46 @@ static int take_options(const struct session *s, const struct options *o, struct
     return EXIT_NOTHING;
 }
 
-static int take_finding(const struct session *s, const struct options *o, size_t *id, struct attribute_request *r)
+enum { LISTED_FINDINGS = 8 };
+
+/* Without a number: the only finding there is. Else one line says which there are. */
+static int only_finding(const struct session *s, size_t *id)
+{
+    struct buf b = {0};
+    *id = 1;
+    if (s->findings.count == 1)
+        return EXIT_NOTHING;
+    if (!s->findings.count)
+        return command_usage("%s has no findings; --launch N looks at a launch", s->capture->path);
+    for (size_t i = 0; i < s->findings.count && i < LISTED_FINDINGS; i++) {
+        const struct finding *f = &s->findings.items[i];
+        buf_printf(&b, "%s%zu %s", i ? ", " : "", i + 1, finding_class_name(f->class));
+        if (f->launch)
+            buf_printf(&b, " (launch %zu)", f->launch);
+    }
+    int code = command_usage("%s has %zu findings; attribute wants the number of one: %s%s", s->capture->path,
+                             s->findings.count, b.failed || !b.data ? "1" : b.data,
+                             s->findings.count > LISTED_FINDINGS ? ", ..." : "");
+    buf_free(&b);
+    return code;
+}
+
+static int numbered_finding(const struct session *s, const char *text, size_t *id)
 {
     char *end;
-    *id = strtoull(o->arguments[1], &end, 10);
-    if (!*o->arguments[1] || *end)
-        return command_usage("attribute wants the number of a finding, not '%s'", o->arguments[1]);
+    *id = strtoull(text, &end, 10);
+    if (!*text || *end)
+        return command_usage("attribute wants the number of a finding, not '%s'", text);
     if (*id == 0 || *id > s->findings.count)
-        return command_usage("%s has %zu findings; there is no finding %s", s->capture->path, s->findings.count,
-                             o->arguments[1]);
+        return command_usage("%s has %zu findings; there is no finding %s", s->capture->path, s->findings.count, text);
+    return EXIT_NOTHING;
+}
+
+static int take_finding(const struct session *s, const struct options *o, size_t *id, struct attribute_request *r)
+{
+    int code = o->argument_count == 2 ? numbered_finding(s, o->arguments[1], id) : only_finding(s, id);
+    if (code)
+        return code;
     const struct finding *f = &s->findings.items[*id - 1];
     if (!r->launch && !f->window_last)
         r->launch = model_launch_by_number(s->model, f->launch);
@@ -319,7 +351,7 @@ int cmd_attribute(const struct options *options)
     struct attribute_request request = {0};
     struct attribute a;
     size_t id = 0;
-    if (options->argument_count != 2 && !(options->argument_count == 1 && options->launch))
+    if (options->argument_count != 1 && options->argument_count != 2)
         return command_usage("attribute wants a capture and the number of a finding, or --launch (ops-debug attribute "
                              "--help)");
     enum status status = session_open(options->arguments[0], &s, &diag);
@@ -327,7 +359,7 @@ int cmd_attribute(const struct options *options)
         return command_fail(status, &diag);
     session_classify(&s);
     int code = take_options(&s, options, &request);
-    if (!code && options->argument_count == 2)
+    if (!code && (options->argument_count == 2 || !options->launch))
         code = take_finding(&s, options, &id, &request);
     if (!code && (status = attribute_make(s.model, &request, &a, &diag))) {
         code = command_fail(status, &diag);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cjson/cJSON.h>
 
@@ -58,8 +59,9 @@ static void print_threads(struct hang *h, bool verbose)
         int used = snprintf(line, sizeof line, "%u%s%s: %s", t->state->tid, *t->process.name ? " " : "",
                             t->process.name, what);
         if (t->process.state)
-            snprintf(line + used, sizeof line - (size_t)used, "; state %c%s%s", t->process.state,
-                     *t->process.wchan ? " in " : "", t->process.wchan);
+            snprintf(line + used, sizeof line - (size_t)used, "; state %c%s%s%s", t->process.state,
+                     t->process.state == 'T' ? ", stopped by a signal" : "", *t->process.wchan ? " in " : "",
+                     t->process.wchan);
         text_fold(stdout, title, 12, line);
         print_stack(h->session, t->stack, verbose);
         title = "          ";
@@ -167,6 +169,20 @@ static const char *life_text(const struct hang *h)
     }
 }
 
+/* What a look at the streams says in one line, where it is no finding. */
+static void print_no_finding(const struct hang *h)
+{
+    const struct findings *notes = &h->session->findings;
+    if (h->stopped)
+        printf("The program is stopped by a signal; kill -CONT %u lets it go on\n\n", h->session->capture->header.pid);
+    else if (notes->count && notes->items[0].launch)
+        printf("It cannot be told whether launch %zu is stuck\n\n", notes->items[0].launch);
+    else if (notes->count)
+        printf("It cannot be told whether the program is stuck\n\n");
+    else
+        printf("No hang was found\n\n");
+}
+
 static void print_text(struct hang *h, const struct options *options)
 {
     struct session *s = h->session;
@@ -179,7 +195,7 @@ static void print_text(struct hang *h, const struct options *options)
     if (serious)
         printf("%zu finding%s\n\n", serious, serious == 1 ? "" : "s");
     else
-        printf("No hang was found\n\n");
+        print_no_finding(h);
     for (size_t i = 0; i < s->findings.count; i++)
         report_finding(stdout, s, &s->findings.items[i], i + 1, style);
     print_threads(h, options->verbose);
@@ -189,7 +205,7 @@ static void print_text(struct hang *h, const struct options *options)
         inside = inside || h->threads[i].call || h->threads[i].polls;
     for (size_t i = 0; i < h->stream_count; i++)
         busy = busy || (h->streams[i].state && h->streams[i].state->busy != CAP_BUSY_NO);
-    if (!h->ended && !inside && !busy)
+    if (!h->ended && !h->stopped && !inside && !busy)
         puts("The program waits for nothing of CUDA's. If it is stuck, then on the host: gdb tells where.");
 }
 
@@ -276,6 +292,7 @@ static bool print_json(struct hang *h)
     cJSON_AddNumberToObject(root, "pid", s->capture->header.pid);
     cJSON_AddStringToObject(root, "process", lives[h->life]);
     cJSON_AddBoolToObject(root, "ended", h->ended);
+    cJSON_AddBoolToObject(root, "stopped", h->stopped);
     cJSON *findings = cJSON_AddArrayToObject(root, "findings"), *notes = cJSON_AddArrayToObject(root, "notes");
     for (size_t i = 0; i < s->findings.count; i++)
         cJSON_AddItemToArray(s->findings.items[i].severity == FINDING_NOTE ? notes : findings,
@@ -297,11 +314,8 @@ static char *capture_of(const char *argument)
     unsigned long pid = strtoul(argument, &end, 10);
     if (argument[0] < '0' || argument[0] > '9' || *end || pid == 0 || pid > INT32_MAX)
         return strdup(argument);
-    FILE *folder = fopen(argument, "re");
-    if (folder) {
-        fclose(folder);
+    if (access(argument, F_OK) == 0)
         return strdup(argument);
-    }
     return process_capture((uint32_t)pid);
 }
 

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cjson/cJSON.h>
 
@@ -86,8 +87,10 @@ static void print_text(struct session *s, const struct health *h, size_t only, b
     if (h->guessed)
         printf(", %zu of them by a guess of their type", h->guessed);
     putchar('\n');
+    const char *preset = model_option(s->model, "PRESET");
     if (h->unseen)
-        printf("%zu launches have no snapshot after them (run --preset deep has them all)\n", h->unseen);
+        printf("%zu launches have no snapshot after them%s\n", h->unseen,
+               preset && strcmp(preset, "deep") == 0 ? "" : " (run --preset deep has them all)");
     if (h->unseen && !only)
         health_seen_print(stdout, s, "seen      ", verbose);
     for (size_t i = 0; only && i < h->count; i++) {

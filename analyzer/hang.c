@@ -290,6 +290,7 @@ enum status hang_look(struct session *s, uint64_t after_ns, struct hang *h)
     const struct capture *c = s->capture;
     *h = (struct hang){.session = s, .after_ns = after_ns, .ended = c->header.state == CAP_ENDED || s->model->end};
     h->life = h->ended ? PROCESS_GONE : process_writes(c->header.pid, c->path);
+    h->stopped = h->life == PROCESS_ALIVE && process_thread(c->header.pid, c->header.pid).state == 'T';
     h->now_ns = now_of(c, h->life);
     h->threads = calloc(c->record_count + 1, sizeof *h->threads);
     h->streams = calloc(c->record_count + 1, sizeof *h->streams);

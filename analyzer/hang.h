@@ -41,6 +41,7 @@ struct hang {
     struct session *session;
     enum process_life life;
     bool ended;
+    bool stopped;      /* by a signal, SIGSTOP say: alive, and nothing of it runs */
     uint64_t now_ns;   /* since the start of the capture */
     uint64_t after_ns; /* what has not moved for so long is stuck */
     struct hang_thread *threads;

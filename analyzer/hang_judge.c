@@ -43,7 +43,10 @@ static void who_waits(struct finding *f, const struct hang *h, const struct hang
 static struct finding *add(struct hang *h, enum finding_class class, double confidence)
 {
     size_t index = findings_add(&h->session->findings, class, confidence);
-    return index == SIZE_MAX ? NULL : &h->session->findings.items[index];
+    struct finding *f = index == SIZE_MAX ? NULL : &h->session->findings.items[index];
+    if (f)
+        f->cure = finding_class_cure(FINDING_HANG); /* of what cannot be told, too: more snapshots would tell nothing */
+    return f;
 }
 
 static void next_commands(struct finding *f, const struct hang *h, const struct model_launch *l)

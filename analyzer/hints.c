@@ -23,18 +23,82 @@ static const struct {
     {"TIMES", "off", "no device times", "--times on"},
 };
 
-/* Launches that ran without snapshots, or with too few of them to be judged. */
-static size_t unseen_launches(const struct session *s)
+/* Launches that ran without snapshots, or with too few of them to be judged, and those among them that the shim left
+ * out for its budget. */
+struct unseen {
+    size_t all, budget;
+};
+
+static struct unseen unseen_launches(const struct session *s)
 {
-    size_t n = 0;
+    struct unseen n = {0};
     for (size_t i = 0; i < s->model->launch_count; i++) {
         const struct model_launch *l = &s->model->launches[i];
         const struct judgement *j = judgements_find(&s->judgements, l->number);
         const char *why = j && j->reason ? j->reason : "";
-        bool lacking = strcmp(why, "no-inputs") == 0 || strcmp(why, "no-outputs") == 0 || strcmp(why, "budget") == 0;
-        n += model_launch_ran(l) && (j ? lacking : !l->snapshots);
+        bool budget = l->record->flags & CAP_LAUNCH_BUDGET;
+        bool lacking = strcmp(why, "no-inputs") == 0 || strcmp(why, "no-outputs") == 0 ||
+                       (strcmp(why, "budget") == 0 && budget); /* else it is the budget of verify */
+        if (!model_launch_ran(l) || (j ? !lacking : l->snapshots))
+            continue;
+        n.all++;
+        n.budget += budget;
     }
     return n;
+}
+
+static bool option_says(const struct model *m, const char *name, const char *initial)
+{
+    const char *value = model_option(m, name);
+    return value && *value && strcmp(value, initial) != 0;
+}
+
+/* Why snapshots are missing although all were asked for and no budget left them out. */
+static const char *why_unseen(const struct session *s, bool budget)
+{
+    const struct model *m = s->model;
+    const struct cap_header *h = &s->capture->header;
+    if (option_says(m, "KERNEL", "") || option_says(m, "LAUNCH_SKIP", "0") || option_says(m, "LAUNCH_COUNT", ""))
+        return "not all were chosen (--kernel, --launch-skip, --launch-count)";
+    if (h->dropped_snapshots_before)
+        return "--max-capture dropped what was older";
+    if (h->memory_refused)
+        return "there was no memory for more (--max-memory)";
+    if (h->dropped_snapshots && !budget)
+        return "there was no room for more, on disk or in memory";
+    if (!m->end && h->state != CAP_ENDED)
+        return "the program was killed, or still runs, before their copies were stored";
+    return "what they read or wrote is not all among the copies";
+}
+
+static void unseen_hint(const struct session *s, void (*take)(void *context, const char *text), void *context)
+{
+    const char *snapshots = model_option(s->model, "SNAPSHOTS");
+    struct unseen n = unseen_launches(s);
+    size_t launches = s->model->launch_count;
+    char line[320];
+    if (!snapshots || strcmp(snapshots, "none") == 0 || !n.all)
+        return;
+    if (strcmp(snapshots, "all") != 0) {
+        snprintf(line, sizeof line,
+                 "%zu of %zu launches have too few snapshots to be judged (run --preset deep or --snapshots all has "
+                 "them judged)",
+                 n.all, launches);
+        take(context, line);
+        return;
+    }
+    if (n.budget) {
+        snprintf(line, sizeof line,
+                 "%zu of %zu launches have too few snapshots to be judged (run with a larger %s has them judged)",
+                 n.budget, launches,
+                 option_says(s->model, "BUDGET", "off") ? "--budget or --snapshot-budget" : "--snapshot-budget");
+        take(context, line);
+    }
+    if (n.all > n.budget) {
+        snprintf(line, sizeof line, "%zu of %zu launches have too few snapshots to be judged: %s", n.all - n.budget,
+                 launches, why_unseen(s, n.budget));
+        take(context, line);
+    }
 }
 
 /* Bounds inside of what a caching allocator keeps are nobody's to know, unless somebody tells. */
@@ -73,16 +137,8 @@ static bool lacks_heads(const struct model *m)
 
 void hints_each(const struct session *s, void (*take)(void *context, const char *text), void *context)
 {
-    const char *snapshots = model_option(s->model, "SNAPSHOTS");
-    size_t unseen = unseen_launches(s);
     char line[320];
-    if (snapshots && strcmp(snapshots, "none") != 0 && unseen) {
-        bool all = strcmp(snapshots, "all") == 0;
-        snprintf(line, sizeof line, "%zu of %zu launches have too few snapshots to be judged (run %s has them judged)",
-                 unseen, s->model->launch_count,
-                 all ? "with a larger --snapshot-budget" : "--preset deep or --snapshots all");
-        take(context, line);
-    }
+    unseen_hint(s, take, context);
     slab_hint(s, take, context);
     const char *leak_check = model_option(s->model, "LEAK_CHECK");
     uint64_t bytes;

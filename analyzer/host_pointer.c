@@ -59,12 +59,12 @@ static void map_text(const struct model *m, const struct cap_host_map *map, char
 }
 
 struct argument {
-    uint32_t index; /* from 1 */
+    uint32_t index; /* from 0, as everywhere in reports */
     uint64_t value;
     const struct cap_host_map *map;
 };
 
-/* The next argument behind `from` (its index) of eight bytes that lies in a mapping of the host and in no memory that
+/* The next argument from index `from` on of eight bytes that lies in a mapping of the host and in no memory that
  * the driver knows. */
 static bool next_argument(const struct model *m, const struct model_launch *l, uint32_t from, struct argument *out)
 {
@@ -77,7 +77,7 @@ static bool next_argument(const struct model *m, const struct model_launch *l, u
         if (params[i].size != 8 || params[i].offset + 8 > l->record->param_bytes)
             continue;
         memcpy(&out->value, values + params[i].offset, 8);
-        out->index = i + 1;
+        out->index = i;
         out->map = map_of(m, out->value);
         if (out->map && !known_memory(m, out->value))
             return true;
@@ -85,21 +85,25 @@ static bool next_argument(const struct model *m, const struct model_launch *l, u
     return false;
 }
 
+static const char host_pointer_cure[] =
+    "copy the data to the device first, or give it managed or page-locked memory (cudaMallocManaged, cudaMallocHost)";
+
 bool host_pointer_explains(const struct model *m, const struct model_launch *l, uint64_t address, struct finding *f)
 {
-    struct argument a, best = {0};
+    struct argument a, best = {.index = UINT32_MAX};
     char text[200];
     const struct cap_host_map *map = out_of_reach(m) && !known_memory(m, address) ? map_of(m, address) : NULL;
-    for (uint32_t from = 0; map && next_argument(m, l, from, &a); from = a.index)
-        if (a.map == map && a.value <= address && (!best.index || a.value > best.value))
+    for (uint32_t from = 0; map && next_argument(m, l, from, &a); from = a.index + 1)
+        if (a.map == map && a.value <= address && (best.index == UINT32_MAX || a.value > best.value))
             best = a;
-    if (!best.index)
+    if (best.index == UINT32_MAX)
         return false;
     map_text(m, map, text, sizeof text);
     finding_evidence(f, "host-pointer",
                      "argument %u (0x%" PRIx64 ") is an address of %s, which this device cannot reach: the data has to "
                      "be in device, managed or page-locked memory",
                      best.index, best.value, text);
+    f->cure = host_pointer_cure;
     return true;
 }
 
@@ -110,11 +114,13 @@ size_t host_pointer_arguments(const struct model *m, const struct model_launch *
     size_t count = 0;
     if (!out_of_reach(m))
         return 0;
-    for (uint32_t from = 0; next_argument(m, l, from, &a); from = a.index, count++) {
+    for (uint32_t from = 0; next_argument(m, l, from, &a); from = a.index + 1, count++) {
         map_text(m, a.map, text, sizeof text);
         finding_evidence(f, "host-pointer",
                          "argument %u of launch %u (0x%" PRIx64 ") is an address of %s, which this device cannot reach",
                          a.index, l->number, a.value, text);
     }
+    if (count)
+        f->cure = host_pointer_cure;
     return count;
 }

@@ -2,6 +2,7 @@
 # attribute, export and trace on captures of real programs, and what they say to wrong usage.
 . "$(dirname "$0")/lib/tap.bash"
 
+"$tool" run --device soft --out "$scratch/none" -- "$programs/driver_ok" >/dev/null 2>&1
 for program in block_nan block_gelu block_tail_write ocean_nan; do
     "$tool" run --device soft --preset deep --out "$scratch/$program" -- "$programs/$program" >/dev/null 2>&1
     "$tool" verify --json "$scratch/$program" >"$scratch/$program.json" 2>/dev/null
@@ -98,7 +99,13 @@ usage() {
 }
 good=$scratch/block_gelu
 usage "attribute: no capture" 'wants a capture' attribute
-usage "attribute: neither finding nor launch" 'wants a capture' attribute "$good"
+findings=$("$tool" report --json "$good" | jq '(.findings | length) + (.notes | length)')
+if [ "$findings" = 1 ]; then
+    check "attribute without a number takes the only finding" sh -c "'$tool' attribute '$good' 1 >'$scratch/1' && '$tool' attribute '$good' | cmp - '$scratch/1'"
+else
+    usage "attribute without a number lists the findings" "has $findings findings; .*: 1 [a-z-]* \\(launch" attribute "$good"
+fi
+usage "attribute without a number, and without findings" 'has no findings' attribute "$scratch/none"
 usage "attribute: no such finding" 'no finding 99' attribute "$good" 99
 usage "attribute: not a number" 'number of a finding' attribute "$good" x
 usage "attribute: no such launch" 'no launch 99999' attribute "$good" --launch 99999

@@ -50,6 +50,10 @@ noted() {
         sleep 0.5
     done
     sound "$@"
+    "$tool" hang --after 2 "$scratch/$1" >"$scratch/$1.text"
+    kill -STOP "${pid[$1]}"
+    sleep 0.3
+    "$tool" hang --after 2 "$scratch/$1" >"$scratch/$1.stopped"
     finish "$1"
 }
 
@@ -64,6 +68,10 @@ start slow idle deadlock released function returns
 # By its time alone it is not told from a slow kernel.
 start spin_first
 noted spin_first '.notes[0] | "\(.class) \(.launch.kernel)"' "unknown poll_flag"
+check "spin_first: the text says what cannot be told" grep -q '^It cannot be told whether launch [0-9]* is stuck$' "$scratch/spin_first.text"
+equal "spin_first: no cure that would change nothing" 0 "$(grep -c 're-run with --preset deep' "$scratch/spin_first.text")"
+check "spin_first: stopped by a signal, and how it goes on" grep -q "^The program is stopped by a signal; kill -CONT ${pid[spin_first]} lets it go on\$" "$scratch/spin_first.stopped"
+check "spin_first: its thread, too" grep -q 'state T, stopped by a signal' <(tr -s '\n ' ' ' <"$scratch/spin_first.stopped")
 noted function '"\(.notes[0].class) \(.streams[] | .function // empty | "\(.name | split(":")[0]) \(.begun) \(.thread != null) \(.from)")"' \
     "unknown never_returns hang.cu true true hang.cu:$(grep -n -F 'cudaLaunchHostFunc(a, never_returns' tests/programs/hang/hang.cu | cut -d: -f1)"
 check "function: the text says it, too" jq -e '[.streams[].text] | any(test("inside never_returns hang.cu:[0-9]+, a function of the host, for .* in thread [0-9]+"))' "$scratch/hang.json"

@@ -50,8 +50,8 @@ equal "nothing is lost" "0 0 false" "$(jq -r '"\(.findings | length) \(.capture_
 for how in stack heap data store; do
     "$tool" run --device soft --preset deep --out "$scratch/$how" -- "$programs/host/host_pointer" $how >/dev/null 2>&1
     "$tool" verify --json "$scratch/$how" >"$scratch/verify.json"
-    class=out-of-bounds-read line=$(fault_line tests/programs/host/host_pointer.cu load) argument=2
-    [ $how = store ] && class=out-of-bounds-write line=$(fault_line tests/programs/host/host_pointer.cu store) argument=1
+    class=out-of-bounds-read line=$(fault_line tests/programs/host/host_pointer.cu load) argument=1
+    [ $how = store ] && class=out-of-bounds-write line=$(fault_line tests/programs/host/host_pointer.cu store) argument=0
     equal "$how: class, launch, line" "$class 1 $line" "$(jq -r '.findings[] | "\(.class) \(.launch.seq) \(.where.line)"' "$scratch/verify.json")"
     text=$(jq -r '.findings[].evidence[] | select(.kind == "host-pointer").text' "$scratch/verify.json")
     case $how in

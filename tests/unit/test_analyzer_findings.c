@@ -11,6 +11,7 @@
 
 #include <cjson/cJSON.h>
 
+#include "analyzer/hints.h"
 #include "analyzer/report.h"
 #include "tests/unit/capture_make.h"
 
@@ -95,6 +96,10 @@ static void test_damage_window(void **state)
     assert_int_equal(f->count, 1);
     assert_int_equal(f->items[0].launch, 2);
     assert_int_equal(f->items[0].window_last, 3);
+    char *headline = report_headline(&b.session, &f->items[0]);
+    assert_non_null(strstr(headline, "launches 2 to 3: 4 bytes written past the end of allocation 1"));
+    assert_null(strstr(strstr(headline, "launches") + 1, "launches")); /* said once */
+    free(headline);
     bench_end(&b);
 }
 
@@ -172,11 +177,90 @@ static void test_copy_refused(void **state)
                           .kind = CAP_COPY_HTOD,
                           .result = 1};
     capture_make_record(&b.make, &in, sizeof in, NULL, 0);
+    uint64_t launch = bench_launch(&b, 0x10000);
+    capture_make_damage(&b.make, b.allocation, 256, 4, launch, launch + 1); /* not by the copy */
     struct findings *f = bench_classify(&b);
-    assert_int_equal(f->count, 1);
-    assert_int_equal(f->items[0].class, FINDING_OUT_OF_BOUNDS_WRITE);
-    assert_int_equal(f->items[0].allocation, b.allocation);
+    assert_int_equal(f->count, 2);
+    assert_int_equal(f->items[0].launch, 1);
+    struct finding *copy = &f->items[1];
+    assert_int_equal(copy->class, FINDING_OUT_OF_BOUNDS_WRITE);
+    assert_int_equal(copy->allocation, b.allocation);
+    assert_int_equal(copy->damages, 0);
+    assert_non_null(strstr(copy->summary, "more bytes than there are addresses would have been written past"));
+    assert_non_null(strstr(finding_cure(copy), "the size"));
     bench_end(&b);
+}
+
+/* What a report tells to run next asks for more than the capture has. */
+static void test_next_is_deeper(void **state)
+{
+    static const struct {
+        const char *preset, *guard, *next;
+    } cases[] = {
+        {"check", "off", "run --preset deep -- "},
+        {"deep", "off", "run --preset deep --guard all -- "},
+        {"deep", "all", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct bench b;
+        bench_start(&b);
+        capture_make_option(&b.make, "PRESET", cases[i].preset);
+        capture_make_option(&b.make, "GUARD", cases[i].guard);
+        uint64_t launch = bench_launch(&b, 0x10000);
+        capture_make_damage(&b.make, b.allocation, 256, 4, launch, launch + 1);
+        struct findings *f = bench_classify(&b);
+        assert_int_equal(f->count, 1);
+        const char *found = NULL;
+        for (size_t k = 0; k < f->items[0].next_count; k++)
+            found = strstr(f->items[0].next[k], "run --preset") ? f->items[0].next[k] : found;
+        assert_int_equal(found != NULL, cases[i].next != NULL);
+        if (found)
+            assert_non_null(strstr(found, cases[i].next));
+        bench_end(&b);
+    }
+}
+
+static void add_launch_flags(struct capture_make *m, uint8_t flags)
+{
+    for (size_t at = sizeof(struct cap_segment); at < m->bytes; at += ((struct cap_head *)(m->records + at))->size)
+        if (((struct cap_head *)(m->records + at))->type == CAP_LAUNCH)
+            ((struct cap_launch *)(m->records + at))->flags |= flags;
+}
+
+static void keep_hint(void *context, const char *text)
+{
+    if (strstr(text, "too few snapshots"))
+        snprintf(context, 320, "%s", text);
+}
+
+/* The budget is named where it was the cause, and only there. */
+static void test_hints_say_the_cause(void **state)
+{
+    static const struct {
+        const char *snapshots;
+        uint8_t flags;
+        bool ended;
+        const char *hint;
+    } cases[] = {
+        {"all", 0, false, "1 of 1 launches have too few snapshots to be judged: the program was killed"},
+        {"all", 0, true, "what they read or wrote is not all among the copies"},
+        {"all", CAP_LAUNCH_BUDGET, false, "(run with a larger --snapshot-budget has them judged)"},
+        {"first=2", 0, false, "(run --preset deep or --snapshots all has them judged)"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct bench b;
+        char hint[320] = "";
+        bench_start(&b);
+        capture_make_option(&b.make, "SNAPSHOTS", cases[i].snapshots);
+        bench_launch(&b, 0x10000);
+        add_launch_flags(&b.make, cases[i].flags);
+        b.make.header.state = cases[i].ended ? CAP_ENDED : CAP_RUNNING;
+        bench_classify(&b);
+        hints_each(&b.session, keep_hint, hint);
+        if (!strstr(hint, cases[i].hint))
+            fail_msg("%zu: %s", i, hint);
+        bench_end(&b);
+    }
 }
 
 /* From half of all addresses before an allocation into it: the farthest that an offset can tell. */
@@ -438,7 +522,12 @@ static void test_text_width(void **state)
     uint64_t launch = bench_launch(&b, 0x10000);
     capture_make_option(&b.make, "SNAPSHOTS", "none");
     capture_make_damage(&b.make, b.allocation, 256, 4, launch, launch + 1);
+    b.make.header.snapshots = 1234567890;
+    b.make.header.snapshot_bytes = UINT64_C(1) << 50;
+    b.make.header.memory_peak = UINT64_C(1) << 33;
     bench_classify(&b);
+    findings_add(&b.session.findings, FINDING_STREAM_RACE, 0.5); /* the longest cure */
+    b.session.findings.items[1].severity = FINDING_NOTE;
     char *text = NULL;
     size_t bytes;
     FILE *f = open_memstream(&text, &bytes);
@@ -468,6 +557,8 @@ int main(void)
         cmocka_unit_test(test_copies_inside),
         cmocka_unit_test(test_copy_refused),
         cmocka_unit_test(test_copy_from_far_below),
+        cmocka_unit_test(test_next_is_deeper),
+        cmocka_unit_test(test_hints_say_the_cause),
         cmocka_unit_test(test_free_after_context),
         cmocka_unit_test(test_leaks),
         cmocka_unit_test(test_damage_twice_is_one),

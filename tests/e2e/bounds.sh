@@ -38,7 +38,7 @@ stale_free   invalid-free
 TABLE
 says "bytes, allocation and place" "$scratch/copy_past-wrong" "16 bytes written past the end of allocation 1 (allocated at bounds.cu:[0-9]*) by a copy"
 says "a refusal is told" "$scratch/far_past-wrong" "the driver refused it with error 1"
-says "before the start" "$scratch/start_before-wrong" "32 bytes written before the start of allocation 1 "
+says "before the start" "$scratch/start_before-wrong" "32 bytes would have been written before the start of allocation 1 "
 says "a pointer of the host" "$scratch/host_pointer-wrong" "where no device memory was allocated: a pointer of the host?"
 says "a free after the context's end" "$scratch/stale_free-wrong" "is freed after its context had ended, and it with that"
 

@@ -7,7 +7,7 @@
 
 #include "common/diag.h"
 
-enum { SHOWN_BEFORE = 3, SHOWN = 12 }; /* rows when no range is given */
+enum { SHOWN_BEFORE = 3, SHOWN = ATTRIBUTE_TRACED }; /* rows when no range is given */
 
 struct maker {
     struct rerun_walk walk;
@@ -228,10 +228,22 @@ static void take_row(struct maker *m, uint64_t element, const struct rerun_conte
     if (m->region == SIZE_MAX)
         return;
     take_reference(m, row);
-    struct ptx_access who;
-    if (out->row_count < ATTRIBUTE_TRACED &&
-        rerun_who_stored(&m->walk, out->launch, &m->rerun, out->allocation->id, row->offset, bytes, &who))
-        verify_take_access(m->rerun.module, &who, &row->stored);
+}
+
+static void trace_rows(struct maker *m)
+{
+    struct attribute *out = m->out;
+    struct ptx_access who[ATTRIBUTE_TRACED];
+    struct rerun_stores stores = {.allocation = out->allocation->id,
+                                  .offset = out->row_count ? out->rows[0].offset : 0,
+                                  .bytes = element_bytes(out->type),
+                                  .count = out->row_count < ATTRIBUTE_TRACED ? out->row_count : ATTRIBUTE_TRACED};
+    if (m->region == SIZE_MAX)
+        return;
+    rerun_who_stored(&m->walk, out->launch, &m->rerun, &stores, who);
+    for (size_t i = 0; i < stores.count; i++)
+        if (who[i].ptx_line)
+            verify_take_access(m->rerun.module, &who[i], &out->rows[i].stored);
 }
 
 static enum status take_rows(struct maker *m, uint64_t from, uint64_t to, struct diag *diag)
@@ -250,6 +262,7 @@ static enum status take_rows(struct maker *m, uint64_t from, uint64_t to, struct
         take_row(m, i, inputs, &out->rows[out->row_count]);
         out->row_count++;
     }
+    trace_rows(m);
     for (size_t i = 0; i < out->input_count; i++)
         rerun_contents_free(&inputs[i]);
     return out->rows ? STATUS_OK : diag_set(diag, STATUS_NO_MEMORY, "attribute", -1, "no memory");

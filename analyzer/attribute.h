@@ -6,7 +6,7 @@
 
 #include "analyzer/rerun.h"
 
-enum { ATTRIBUTE_INPUTS = 8, ATTRIBUTE_ROWS = 65536, ATTRIBUTE_TRACED = 8 };
+enum { ATTRIBUTE_INPUTS = 8, ATTRIBUTE_ROWS = 65536, ATTRIBUTE_TRACED = 12 };
 
 struct attribute_value {
     bool known;

@@ -225,7 +225,7 @@ int cmd_trace(const struct options *options)
     if (options->launch > s.model->launch_count) {
         code = command_usage("%s has launches 1 to %zu; there is no launch %" PRIu64, s.capture->path,
                              s.model->launch_count, options->launch);
-    } else if ((status = health_make(s.model, threshold, options->full, &h, &diag))) {
+    } else if ((status = health_make(s.model, &s.judgements, threshold, options->full, &h, &diag))) {
         code = command_fail(status, &diag);
     } else {
         code = h.count ? EXIT_FINDINGS : EXIT_NOTHING;

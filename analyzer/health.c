@@ -132,6 +132,49 @@ static void look(const struct health_scan *s, const struct cap_snapshot *snapsho
         to->outputs[to->output_count++] = o;
 }
 
+/* The re-execution of the launch that is looked at, made when it is first asked for. */
+struct again {
+    struct rerun rerun;
+    bool made;
+};
+
+/* Bad values that the launch stored where the same ones were already: the snapshots do not show that, the re-execution
+ * does, where it stores a bad value there, too. */
+static void look_again(struct health_scan *s, const struct model_launch *l, const struct cap_snapshot *snapshot,
+                       enum element_type type, const uint8_t *after, struct again *again, struct health_launch *to)
+{
+    struct diag diag;
+    uint64_t step = element_bytes(type), count = snapshot->bytes / step;
+    struct health_output o = {.allocation = snapshot->allocation, .type = type, .of = count};
+    if (to->output_count == HEALTH_OUTPUTS || !suspicious(s, type, after, NULL, count))
+        return;
+    if (!again->made)
+        rerun_launch(&s->walk, l, &again->rerun);
+    again->made = true;
+    /* The re-execution may have taken its place among the contents that are kept. */
+    after = blob_cache_get(&s->walk.verify.blobs, (struct hash128){snapshot->hash_low, snapshot->hash_high},
+                           snapshot->bytes, &diag);
+    size_t region = rerun_region(&again->rerun, snapshot->allocation);
+    const struct reference_region *r = region == SIZE_MAX ? NULL : &again->rerun.shadow.memory.regions[region];
+    for (uint64_t i = 0; r && after && i < count; i++) {
+        uint64_t at = snapshot->offset + i * step;
+        double value = element_value(type, after + i * step);
+        if (!health_is_bad(s, value) || at + step > r->bytes || !bit_get(r->written, at) ||
+            !health_is_bad(s, element_value(type, r->host + at)))
+            continue;
+        if (o.bad++ == 0) {
+            o.offset = at;
+            o.value = value;
+        }
+        o.nans += isnan(value) != 0;
+        o.infinities += isinf(value) != 0;
+    }
+    if (!o.bad)
+        return;
+    to->outputs[to->output_count++] = o;
+    s->out->outputs++;
+}
+
 /* A copy of the contents before the launch of the same bytes, or NULL. */
 static uint8_t *before_of(struct health_scan *s, const struct model_launch *l, const struct cap_snapshot *after,
                           bool *unchanged)
@@ -156,7 +199,7 @@ static uint8_t *before_of(struct health_scan *s, const struct model_launch *l, c
 }
 
 static void look_at_snapshot(struct health_scan *s, const struct model_launch *l, const struct cap_snapshot *snapshot,
-                             struct health_launch *to)
+                             struct again *again, struct health_launch *to)
 {
     struct diag diag;
     bool known, unchanged;
@@ -167,16 +210,20 @@ static void look_at_snapshot(struct health_scan *s, const struct model_launch *l
     if (known && type == ELEMENT_TYPES)
         return;
     uint8_t *before = before_of(s, l, snapshot, &unchanged);
-    if (!unchanged) {
-        const uint8_t *after = blob_cache_get(
-            &s->walk.verify.blobs, (struct hash128){snapshot->hash_low, snapshot->hash_high}, snapshot->bytes, &diag);
-        if (after && !known)
-            type = element_guess(after, snapshot->bytes);
-        if (after && element_floating(type)) {
+    const struct hash128 hash = {snapshot->hash_low, snapshot->hash_high};
+    const uint8_t *after =
+        unchanged && !known ? NULL : blob_cache_get(&s->walk.verify.blobs, hash, snapshot->bytes, &diag);
+    if (after && !known)
+        type = element_guess(after, snapshot->bytes);
+    if (after && element_floating(type)) {
+        size_t found = to->output_count;
+        if (!unchanged) {
             s->out->outputs++;
             s->out->guessed += !known;
             look(s, snapshot, type, after, before, to);
         }
+        if (known && to->output_count == found)
+            look_again(s, l, snapshot, type, after, again, to);
     }
     free(before);
 }
@@ -184,6 +231,7 @@ static void look_at_snapshot(struct health_scan *s, const struct model_launch *l
 static bool look_at_launch(struct health_scan *s, const struct model_launch *l)
 {
     struct health_launch found = {.launch = l, .parent = SIZE_MAX};
+    struct again again = {.made = false};
     size_t seen = 0;
     if (!model_launch_ran(l))
         return true;
@@ -194,8 +242,10 @@ static bool look_at_launch(struct health_scan *s, const struct model_launch *l)
         if (snapshot->when != CAP_AFTER)
             continue;
         seen++;
-        look_at_snapshot(s, l, snapshot, &found);
+        look_at_snapshot(s, l, snapshot, &again, &found);
     }
+    if (again.made)
+        rerun_free(&again.rerun);
     s->out->unseen += seen == 0;
     if (!found.output_count)
         return true;
@@ -220,9 +270,10 @@ static enum status scan(struct health_scan *s, struct diag *diag)
     return status;
 }
 
-enum status health_make(const struct model *m, double threshold, bool full, struct health *out, struct diag *diag)
+enum status health_make(const struct model *m, const struct judgements *js, double threshold, bool full,
+                        struct health *out, struct diag *diag)
 {
-    struct health_scan s = {.model = m, .out = out};
+    struct health_scan s = {.model = m, .judgements = js, .out = out};
     *out = (struct health){.full = full, .threshold = threshold};
     s.allocation_types = calloc(m->allocation_count + 1, sizeof *s.allocation_types);
     for (size_t i = 0; s.allocation_types && i < m->allocation_count; i++)

@@ -42,8 +42,10 @@ struct health {
 };
 
 /* Bad: NaN, Inf, and larger in size than `threshold` (INFINITY: none). Samples first, and looks at everything when the
- * samples show something or `full`. On failure *out is empty. */
-enum status health_make(const struct model *model, double threshold, bool full, struct health *out, struct diag *diag);
+ * samples show something or `full`. `judgements` of `verify` tell which writers nothing orders; they may be empty. On
+ * failure *out is empty. */
+enum status health_make(const struct model *model, const struct judgements *judgements, double threshold, bool full,
+                        struct health *out, struct diag *diag);
 void health_free(struct health *health);
 
 #endif

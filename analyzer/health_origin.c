@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/order.h"
+
 /* ---- made here ---- */
 
 /* Is a stored NaN made by an instruction of this launch? Its PTX line, or 0. */
@@ -102,33 +104,91 @@ static bool points_into(const struct model_launch *l, const struct model_allocat
     return false;
 }
 
+/* ---- written, but in no order ---- */
+
+struct writer_query {
+    const struct model_launch *reader;
+    const struct model_allocation *allocation;
+    const struct model_launch *writer; /* the last one that nothing orders before the reader */
+};
+
+static void take_pair(void *context, const struct order_pair *pair)
+{
+    struct writer_query *q = context;
+    if (pair->allocation == q->allocation && pair->later->launch == q->reader && pair->earlier->launch &&
+        pair->earlier->write)
+        q->writer = pair->earlier->launch;
+}
+
+/* Do its snapshots show that the launch changed the allocation? */
+static bool changed(const struct model *m, const struct model_launch *l, const struct model_allocation *a)
+{
+    const struct cap_snapshot *x, *y;
+    for (size_t i = 0; (x = model_launch_snapshot(m, l, i)); i++)
+        for (size_t k = 0; x->when == CAP_AFTER && x->allocation == a->id && (y = model_launch_snapshot(m, l, k)); k++)
+            if (y->when == CAP_BEFORE && y->allocation == x->allocation && y->offset == x->offset &&
+                y->bytes == x->bytes && (y->hash_low != x->hash_low || y->hash_high != x->hash_high))
+                return true;
+    return false;
+}
+
+/* A launch of another stream, after `since`, that writes the allocation, though the reader did not find what it writes.
+ */
+static void unordered_text(const struct health_scan *s, const struct model_launch *l, const struct model_allocation *a,
+                           uint64_t since, char *out, size_t bytes)
+{
+    struct writer_query q = {.reader = l, .allocation = a};
+    if (s->judgements->count && order_walk(s->model, s->judgements, take_pair, &q) && q.writer &&
+        model_launch_seq(q.writer) > since) {
+        snprintf(out, bytes, "launch %u, %.100s, writes it, but nothing orders it before", q.writer->number,
+                 q.writer->kernel->name);
+        return;
+    }
+    for (uint32_t number = l->number; number-- > 1;) {
+        const struct model_launch *w = model_launch_by_number(s->model, number);
+        if (!w || w->record->stream == l->record->stream || model_launch_seq(w) <= since || !changed(s->model, w, a))
+            continue;
+        snprintf(out, bytes,
+                 "launch %u, %.100s, writes it in another stream; whether anything orders it before, verify tells",
+                 w->number, w->kernel->name);
+        return;
+    }
+}
+
 /* The last record before the launch that may have written the byte, in words. */
 static void writer_text(const struct health_scan *s, const struct model_launch *l, const struct model_allocation *a,
                         uint64_t offset, char *out, size_t bytes)
 {
     const struct capture *c = s->model->capture;
-    uint64_t address = a->address + offset;
+    uint64_t address = a->address + offset, last = a->seq;
     snprintf(out, bytes, "nothing that was recorded wrote it");
     for (size_t i = 0; i < c->record_count && c->records[i]->seq < model_launch_seq(l); i++) {
         const struct cap_head *record = c->records[i];
+        const char *how = NULL;
         if (record->seq <= a->seq)
             continue;
         if (record->type == CAP_COPY) {
             const struct cap_copy *copy = (const void *)record;
             if (address >= copy->target && address - copy->target < copy->width * copy->height * copy->depth)
-                snprintf(out, bytes, "%s",
-                         copy->kind == CAP_COPY_HTOD ? "copied there from the host" : "copied there from other memory");
+                how = copy->kind == CAP_COPY_HTOD ? "copied there from the host" : "copied there from other memory";
         } else if (record->type == CAP_SET) {
             const struct cap_set *set = (const void *)record;
             if (address >= set->target && address - set->target < set->width * set->height)
-                snprintf(out, bytes, "set there by a memset");
+                how = "set there by a memset";
         } else if (record->type == CAP_LAUNCH) {
             const struct model_launch *w = model_launch_by_seq(s->model, record->seq);
-            if (w && model_launch_ran(w) && !w->snapshots && points_into(w, a))
+            if (w && model_launch_ran(w) && !w->snapshots && points_into(w, a)) {
                 snprintf(out, bytes, "perhaps by launch %u, %.100s, which has no snapshots", w->number,
                          w->kernel->name);
+                last = record->seq;
+            }
+        }
+        if (how) {
+            snprintf(out, bytes, "%s", how);
+            last = record->seq;
         }
     }
+    unordered_text(s, l, a, last, out, bytes);
 }
 
 static void take_source(struct health_scan *s, const struct rerun *r, size_t index)

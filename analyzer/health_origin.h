@@ -10,6 +10,7 @@ struct health_type { /* what a kernel stores through the pointer at an offset of
 };
 struct health_scan {
     const struct model *model;
+    const struct judgements *judgements;
     struct health *out;
     struct rerun_walk walk;
     struct health_type *types; /* owned */

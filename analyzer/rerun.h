@@ -32,10 +32,16 @@ size_t rerun_region(const struct rerun *rerun, uint32_t allocation);
 /* The type of most of what the launch stored as floating-point to the region; false: nothing. */
 bool rerun_stored_type(const struct rerun *rerun, size_t region, enum element_type *out);
 
-/* Runs once more and tells which access stored the first of the bytes [offset, offset + bytes) of the allocation first.
- * False: nobody, or it cannot be told. */
-bool rerun_who_stored(struct rerun_walk *walk, const struct model_launch *launch, const struct rerun *rerun,
-                      uint32_t allocation, uint64_t offset, uint32_t bytes, struct ptx_access *out);
+/* `count` elements of an allocation side by side, the first one at `offset`. */
+struct rerun_stores {
+    uint32_t allocation;
+    uint64_t offset;
+    uint32_t bytes; /* of each */
+    size_t count;   /* a few: each is a region of its own */
+};
+/* Runs once more and tells which access stored each of them first. ptx_line 0: nobody, or it cannot be told. */
+void rerun_who_stored(struct rerun_walk *walk, const struct model_launch *launch, const struct rerun *rerun,
+                      const struct rerun_stores *stores, struct ptx_access *out);
 
 /* What the device held, from the snapshots. */
 struct rerun_contents {

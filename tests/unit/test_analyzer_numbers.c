@@ -329,6 +329,59 @@ static void test_attribute_worst(void **state)
     bench_end(&b);
 }
 
+/* Every row that is shown says who stored it, wherever it lies. */
+static void test_attribute_stored_by(void **state)
+{
+    static const int64_t around[] = {0, 100, sizeof(float) * COUNT};
+    for (size_t n = 0; n < sizeof around / sizeof *around; n++) {
+        struct bench b;
+        struct attribute a;
+        struct diag diag;
+        root_bench(&b);
+        bench_launch(&b);
+        verify_kit_open(&b.make, &b.session);
+        struct attribute_request request = {.launch = model_launch_by_number(b.session.model, 1),
+                                            .allocation = model_allocation_by_id(b.session.model, b.out),
+                                            .around = around[n]};
+        assert_int_equal(attribute_make(b.session.model, &request, &a, &diag), STATUS_OK);
+        assert_int_equal(a.row_count, ATTRIBUTE_TRACED);
+        for (size_t i = 0; i < a.row_count; i++) {
+            assert_int_not_equal(a.rows[i].stored.ptx_line, 0);
+            assert_int_equal(a.rows[i].stored.thread[0], a.rows[i].element);
+        }
+        attribute_free(&a);
+        bench_end(&b);
+    }
+}
+
+/* out[i] = out[i + 1] for the first 60, behind what the others store: who stored it can be told of what nobody reads.
+ */
+static const char shift_ptx[] =
+    MAP("setp.ge.u32 %p1, %r1, 60;\nmov.f32 %f9, %f1;\n@!%p1 ld.global.f32 %f9, [%rd4+4];\n");
+
+static void test_attribute_stored_and_read(void **state)
+{
+    struct bench b;
+    struct attribute a;
+    struct diag diag;
+    bench_start(&b, shift_ptx);
+    bench_launch(&b);
+    verify_kit_open(&b.make, &b.session);
+    struct attribute_request request = {.launch = model_launch_by_number(b.session.model, 1),
+                                        .allocation = model_allocation_by_id(b.session.model, b.out),
+                                        .has_range = true,
+                                        .from = 56,
+                                        .to = 64};
+    assert_int_equal(attribute_make(b.session.model, &request, &a, &diag), STATUS_OK);
+    for (size_t i = 0; i < a.row_count; i++)
+        if (a.rows[i].element <= 60)
+            assert_int_equal(a.rows[i].stored.ptx_line, 0); /* another thread reads it */
+        else
+            assert_int_equal(a.rows[i].stored.thread[0], a.rows[i].element);
+    attribute_free(&a);
+    bench_end(&b);
+}
+
 static void test_attribute_without_ptx(void **state)
 {
     struct bench b;
@@ -373,7 +426,7 @@ static void test_health_born_and_spread(void **state)
     capture_make_snapshot(&b.make, launch, b.in, CAP_AFTER, sums, sizeof sums);
     capture_make_snapshot(&b.make, launch, b.out, CAP_AFTER, b.after, sizeof b.after);
     verify_kit_open(&b.make, &b.session);
-    assert_int_equal(health_make(b.session.model, INFINITY, false, &h, &diag), STATUS_OK);
+    assert_int_equal(health_make(b.session.model, &b.session.judgements, INFINITY, false, &h, &diag), STATUS_OK);
     assert_int_equal(h.count, 2);
     assert_true(h.full);
     const struct health_launch *first = &h.launches[0], *second = &h.launches[1];
@@ -403,7 +456,7 @@ static void test_health_from_the_host(void **state)
     b.input[7] = b.after[7] = INFINITY;
     bench_launch(&b);
     verify_kit_open(&b.make, &b.session);
-    assert_int_equal(health_make(b.session.model, INFINITY, true, &h, &diag), STATUS_OK);
+    assert_int_equal(health_make(b.session.model, &b.session.judgements, INFINITY, true, &h, &diag), STATUS_OK);
     assert_int_equal(h.count, 1);
     assert_false(h.launches[0].born);
     assert_int_equal(h.launches[0].source, b.in);
@@ -411,6 +464,108 @@ static void test_health_from_the_host(void **state)
     assert_non_null(strstr(h.launches[0].source_by, "from the host"));
     health_free(&h);
     bench_end(&b);
+}
+
+/* A launch that stores the same NaN again over itself; and one whose NaN is left from before. */
+static void test_health_stored_again(void **state)
+{
+    static const char keep_ptx[] = MAP("mov.f32 %f9, %f1;\nsetp.lt.f32 %p1, %f1, 0f00000000;\n@%p1 ret;\n");
+    for (int again = 0; again <= 1; again++) {
+        struct bench b;
+        struct health h;
+        struct diag diag;
+        if (again) {
+            root_bench(&b);
+        } else {
+            bench_start(&b, keep_ptx);
+            b.input[5] = -2.0f;
+            memcpy(b.after, b.input, sizeof b.after);
+            memcpy(&b.after[5], &(uint32_t){NAN_BITS}, 4);
+        }
+        memcpy(b.before, b.after, sizeof b.before);
+        bench_launch(&b);
+        verify_kit_open(&b.make, &b.session);
+        assert_int_equal(health_make(b.session.model, &b.session.judgements, INFINITY, false, &h, &diag), STATUS_OK);
+        assert_int_equal(h.count, again);
+        if (again) {
+            assert_true(h.launches[0].born);
+            assert_int_equal(h.launches[0].outputs[0].nans, 1);
+            assert_int_equal(h.launches[0].outputs[0].offset, 20);
+        }
+        health_free(&h);
+        bench_end(&b);
+    }
+}
+
+static uint32_t own_stream(struct bench *b, uint32_t id)
+{
+    struct cap_stream r = {.head.type = CAP_STREAM, .id = id, .context = 1, .kind = CAP_STREAM_CREATED, .flags = 1};
+    capture_make_record(&b->make, &r, sizeof r, NULL, 0);
+    return id;
+}
+
+static uint64_t launch_in(struct bench *b, uint32_t stream, uint64_t out, uint64_t in)
+{
+    uint64_t params[2] = {out, in};
+    struct cap_launch r = {.head.type = CAP_LAUNCH,
+                           .kernel = b->kernel,
+                           .config = b->config,
+                           .stream = stream,
+                           .param_bytes = sizeof params,
+                           .outcome = CAP_LAUNCH_OK,
+                           .flags = CAP_LAUNCH_INPUTS | CAP_LAUNCH_OUTPUTS};
+    b->make.header.launches++;
+    return capture_make_record(&b->make, &r, sizeof r, params, sizeof params);
+}
+
+/* The first launch makes the input of the second one, which finds NaN there: nothing orders the two when they are in
+ * different streams. */
+static void unordered_bench(struct bench *b, bool same_stream)
+{
+    float made[COUNT];
+    bench_start(b, add_ptx);
+    struct cap_hook hook = {
+        .head.type = CAP_HOOK, .index = 1, .name = capture_make_string(&b->make, "cuLaunchHostFunc"), .calls = 1};
+    capture_make_record(&b->make, &hook, sizeof hook, NULL, 0);
+    uint32_t one = own_stream(b, 1), other = own_stream(b, 2);
+    for (int i = 0; i < COUNT; i++) {
+        made[i] = b->before[i] + 1.0f;
+        memcpy(&b->after[i], &(uint32_t){NAN_BITS}, 4);
+    }
+    memset(b->input, 0xff, sizeof b->input);
+    uint64_t first = launch_in(b, one, IN, OUT);
+    capture_make_snapshot(&b->make, first, b->out, CAP_BEFORE, b->before, sizeof b->before);
+    capture_make_snapshot(&b->make, first, b->in, CAP_BEFORE, b->input, sizeof b->input);
+    capture_make_snapshot(&b->make, first, b->in, CAP_AFTER, made, sizeof made);
+    uint64_t second = launch_in(b, same_stream ? one : other, OUT, IN);
+    capture_make_snapshot(&b->make, second, b->out, CAP_BEFORE, b->before, sizeof b->before);
+    capture_make_snapshot(&b->make, second, b->in, CAP_BEFORE, b->input, sizeof b->input);
+    capture_make_snapshot(&b->make, second, b->out, CAP_AFTER, b->after, sizeof b->after);
+}
+
+static void test_health_written_in_no_order(void **state)
+{
+    for (int same_stream = 0; same_stream <= 1; same_stream++)
+        for (int verified = 0; verified <= 1; verified++) {
+            struct bench b;
+            struct health h;
+            struct diag diag;
+            unordered_bench(&b, same_stream);
+            if (verified)
+                verify_kit_verify(&b.make, &b.session);
+            else
+                verify_kit_open(&b.make, &b.session);
+            assert_int_equal(health_make(b.session.model, &b.session.judgements, INFINITY, false, &h, &diag),
+                             STATUS_OK);
+            assert_int_equal(h.count, 1);
+            assert_int_equal(h.launches[0].launch->number, 2);
+            assert_int_equal(h.launches[0].source, b.in);
+            const char *by = h.launches[0].source_by;
+            assert_int_equal(strstr(by, "launch 1, map, writes it") != NULL, !same_stream);
+            assert_int_equal(strstr(by, "nothing orders it before") != NULL, !same_stream && verified);
+            health_free(&h);
+            bench_end(&b);
+        }
 }
 
 static void test_health_threshold(void **state)
@@ -423,11 +578,11 @@ static void test_health_threshold(void **state)
         b.after[i] = b.input[i] + 1.0f;
     bench_launch(&b);
     verify_kit_open(&b.make, &b.session);
-    assert_int_equal(health_make(b.session.model, INFINITY, false, &h, &diag), STATUS_OK);
+    assert_int_equal(health_make(b.session.model, &b.session.judgements, INFINITY, false, &h, &diag), STATUS_OK);
     assert_int_equal(h.count, 0);
     assert_int_equal(h.outputs, 1);
     health_free(&h);
-    assert_int_equal(health_make(b.session.model, 1e6 + 62500, false, &h, &diag), STATUS_OK);
+    assert_int_equal(health_make(b.session.model, &b.session.judgements, 1e6 + 62500, false, &h, &diag), STATUS_OK);
     assert_int_equal(h.count, 1);
     assert_int_equal(h.launches[0].outputs[0].bad, 1);
     health_free(&h);
@@ -444,7 +599,7 @@ static void test_health_integers(void **state)
     memset(b.after, 0xff, sizeof b.after);
     bench_launch(&b);
     verify_kit_open(&b.make, &b.session);
-    assert_int_equal(health_make(b.session.model, INFINITY, true, &h, &diag), STATUS_OK);
+    assert_int_equal(health_make(b.session.model, &b.session.judgements, INFINITY, true, &h, &diag), STATUS_OK);
     assert_int_equal(h.count, 0);
     health_free(&h);
     bench_end(&b);
@@ -581,9 +736,13 @@ int main(void)
         cmocka_unit_test(test_numbers_round_trip),
         cmocka_unit_test(test_attribute_elements),
         cmocka_unit_test(test_attribute_worst),
+        cmocka_unit_test(test_attribute_stored_by),
+        cmocka_unit_test(test_attribute_stored_and_read),
         cmocka_unit_test(test_attribute_without_ptx),
         cmocka_unit_test(test_health_born_and_spread),
         cmocka_unit_test(test_health_from_the_host),
+        cmocka_unit_test(test_health_stored_again),
+        cmocka_unit_test(test_health_written_in_no_order),
         cmocka_unit_test(test_health_threshold),
         cmocka_unit_test(test_health_integers),
         cmocka_unit_test(test_element_values),

@@ -8,7 +8,7 @@ ANALYZER_READ_SOURCES = analyzer/regular.c analyzer/capture_read.c analyzer/capt
 	analyzer/report_text.c analyzer/report_json.c analyzer/report_operators.c
 ANALYZER_SOURCES = $(ANALYZER_READ_SOURCES) analyzer/selection.c analyzer/options.c analyzer/commands.c analyzer/cmd_help.c \
 	analyzer/cmd_report.c analyzer/cmd_list.c analyzer/cmd_show.c analyzer/cmd_verify.c analyzer/cmd_attribute.c analyzer/cmd_export.c analyzer/cmd_trace.c \
-	analyzer/verify.c analyzer/verify_judge.c analyzer/verify_waits.c analyzer/verify_memory.c analyzer/verify_compare.c analyzer/verify_faults.c analyzer/verify_outputs.c analyzer/verify_envelope.c analyzer/verify_overlap.c analyzer/verify_numbers.c analyzer/verify_counts.c analyzer/line_counts.c analyzer/shadow_run.c analyzer/rerun.c analyzer/rerun_stores.c analyzer/attribute.c analyzer/npy.c analyzer/health.c analyzer/health_origin.c analyzer/verify_unwritten.c analyzer/verify_concurrent.c analyzer/verify_touch.c analyzer/verify_operators.c \
+	analyzer/verify.c analyzer/verify_judge.c analyzer/verify_waits.c analyzer/verify_memory.c analyzer/verify_compare.c analyzer/verify_faults.c analyzer/verify_outputs.c analyzer/verify_envelope.c analyzer/verify_overlap.c analyzer/verify_numbers.c analyzer/verify_counts.c analyzer/line_counts.c analyzer/shadow_run.c analyzer/rerun.c analyzer/rerun_stores.c analyzer/attribute.c analyzer/npy.c analyzer/health.c analyzer/health_origin.c analyzer/verify_unwritten.c analyzer/verify_garbage.c analyzer/verify_private.c analyzer/verify_concurrent.c analyzer/verify_touch.c analyzer/verify_operators.c \
 	analyzer/valid_bytes.c analyzer/blob_cache.c analyzer/cmd_counts.c analyzer/cmd_hang.c analyzer/hang.c analyzer/hang_judge.c analyzer/process.c analyzer/cmd_ptx.c analyzer/device_code.c
 # Launches of graphs, node by node.
 ANALYZER_SOURCES += analyzer/verify_graph.c analyzer/verify_graph_race.c analyzer/verify_graph_outputs.c analyzer/graph_contents.c
@@ -28,6 +28,7 @@ CAPTURE_MAKE = $(B)/obj/tests/unit/capture_make.o
 $(eval $(call unit_test,capture_read,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
 $(eval $(call fuzz_target,capture,$(ANALYZER_READ_SOURCES) analyzer/hang.c analyzer/hang_judge.c analyzer/process.c $(COMMON_SOURCES),$(ANALYZER_LIBS)))
 $(eval $(call unit_test,analyzer_verify,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
+$(eval $(call unit_test,analyzer_unwritten,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
 $(eval $(call unit_test,analyzer_hostile,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
 $(eval $(call unit_test,analyzer_waits,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))
 $(eval $(call unit_test,analyzer_store,$(CAPTURE_MAKE) $(ANALYZER),$(ANALYZER_LIBS)))

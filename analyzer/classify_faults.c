@@ -123,6 +123,11 @@ static void summarise(const struct model *m, struct symbols *symbols, const stru
                         what, who);
         break;
     case JUDGEMENT_FAULT_UNINITIALISED:
+        if (f->access.write) {
+            finding_summary(out, "%u bytes of %s memory that nobody wrote are stored at offset %" PRId64 " of %s by %s",
+                            f->bytes, f->space, f->offset, what, who);
+            break;
+        }
         if (!on_device(f) && f->other.ptx_line) {
             finding_summary(out,
                             "bytes that nobody ever wrote, from offset %" PRId64
@@ -164,11 +169,18 @@ static void add_evidence(const struct model *m, const struct judgement_fault *f,
     if (f->count > 1)
         snprintf(times, sizeof times, ", %" PRIu64 " accesses in all", f->count);
     if (f->bytes)
-        finding_evidence(out, "re-execution", "%s %s of %u bytes at %s by %s%s", f->space, a->write ? "store" : "load",
-                         f->bytes, place, who, times);
+        finding_evidence(out, "re-execution", "%s %s of %u bytes at %s by %s%s",
+                         f->kind == JUDGEMENT_FAULT_UNINITIALISED && a->write ? "global" : f->space,
+                         a->write ? "store" : "load", f->bytes, place, who, times);
     else
         finding_evidence(out, "re-execution", "%s at %s by %s%s", f->detail, place, who, times);
     place_inlined(out, a);
+    if (f->kind == JUDGEMENT_FAULT_UNINITIALISED && f->unseen)
+        finding_evidence(out, "use",
+                         "what was made of it decides no store, and nothing that was recorded brought it to "
+                         "the host");
+    else if (f->kind == JUDGEMENT_FAULT_UNINITIALISED && f->access.write)
+        finding_evidence(out, "use", "the program copied it to the host");
     const struct model_allocation *landed = model_allocation_by_id(m, f->landed);
     if (landed)
         finding_evidence(out, "landed-in", "the bytes belong to %s %u, offset %" PRIu64 "%s",
@@ -176,10 +188,16 @@ static void add_evidence(const struct model *m, const struct judgement_fault *f,
                          f->landed_changed ? "; its contents did change there on the device" : "");
 }
 
-/* Threads that store what is there already do no harm, though nothing orders them. */
+/* Threads that store what is there already do no harm, though nothing orders them; nor does what is thrown away. */
+static bool harmless(const struct judgement_fault *f)
+{
+    return (f->kind == JUDGEMENT_FAULT_RACE && f->same_value) ||
+           (f->kind == JUDGEMENT_FAULT_UNINITIALISED && f->unseen);
+}
+
 static enum finding_severity fault_severity(const struct judgement_fault *f)
 {
-    return f->kind == JUDGEMENT_FAULT_RACE && f->same_value ? FINDING_NOTE : FINDING_ERROR;
+    return harmless(f) ? FINDING_NOTE : FINDING_ERROR;
 }
 
 /* The finding that the same mistake has made already, or NULL. */
@@ -190,7 +208,7 @@ static struct finding *same_cause(const struct model *m, struct findings *fs, en
     for (size_t i = 0; i < fs->count; i++) {
         struct finding *old = &fs->items[i];
         /* A harmless pair of accesses beside a harmful one is another side of it. */
-        if (old->severity != fault_severity(f) && !(f->same_value && old->class == FINDING_RACE))
+        if (old->severity != fault_severity(f) && !(harmless(f) && old->class == class))
             continue;
         const struct model_launch *first = model_launch_by_number(m, old->launch);
         /* Nobody initialised it, or somebody freed it: one mistake, whoever reads it afterwards. */
@@ -289,7 +307,7 @@ static double fault_confidence(const struct judgement *j, const struct judgement
 {
     switch (f->kind) {
     case JUDGEMENT_FAULT_UNINITIALISED:
-        return 0.9; /* a write that was never recorded would explain it, too */
+        return f->unseen ? 0.5 : 0.9; /* a write that was never recorded would explain it, too */
     case JUDGEMENT_FAULT_OUT_OF_BOUNDS:
         if (fault_pointer_astray(j, f))
             return 0.6;
@@ -368,10 +386,10 @@ void classify_faults(const struct model *m, const struct judgements *js, struct 
             continue;
         /* Stores first, so that loads by the same thread can join them; what is harmless last, so that it can join the
          * rest. */
-        for (int harmless = 0; harmless <= 1; harmless++)
+        for (int last = 0; last <= 1; last++)
             for (int writes = 1; writes >= 0; writes--)
                 for (size_t k = 0; k < j->fault_count; k++)
-                    if (j->faults[k].access.write == (writes == 1) && j->faults[k].same_value == (harmless == 1))
+                    if (j->faults[k].access.write == (writes == 1) && harmless(&j->faults[k]) == (last == 1))
                         take_fault(m, symbols, l, j, &j->faults[k], out);
     }
 }

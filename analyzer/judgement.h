@@ -59,6 +59,7 @@ struct judgement_fault {
     bool landed_changed; /* its contents changed there on the device, too */
     uint64_t count, threads;
     bool same_value;     /* a race of stores of the same value */
+    bool unseen;         /* uninitialised: nobody is known to have looked at what was made of it */
     uint32_t node;       /* of a graph's launch: which of its nodes, from 1; 0: the launch is a kernel's */
     uint32_t other_node; /* a race of two nodes that nothing orders: the other one */
     size_t finding;      /* 1 + index of the finding it became; not stored */

@@ -79,6 +79,8 @@ static cJSON *fault_json(const struct judgement_fault *f)
     add_u64(json, "count", f->count);
     add_u64(json, "threads", f->threads);
     cJSON_AddBoolToObject(json, "same_value", f->same_value);
+    if (f->unseen)
+        cJSON_AddBoolToObject(json, "unseen", true);
     if (f->node)
         cJSON_AddNumberToObject(json, "node", f->node);
     if (f->other_node)
@@ -433,6 +435,7 @@ static bool read_fault(const cJSON *from, struct judgement_fault *f)
     f->count = number64(from, "count");
     f->threads = number64(from, "threads");
     f->same_value = truth(from, "same_value");
+    f->unseen = truth(from, "unseen");
     return f->space && f->detail && node_of(from, "node", &f->node) && node_of(from, "other_node", &f->other_node);
 }
 

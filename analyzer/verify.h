@@ -11,6 +11,7 @@
 #include "analyzer/judgement.h"
 #include "analyzer/selection.h"
 #include "analyzer/valid_bytes.h"
+#include "analyzer/verify_garbage.h"
 #include "analyzer/verify_memory.h"
 #include "analyzer/verify_overlap.h"
 
@@ -46,6 +47,7 @@ struct verify_stain {
     struct judgement_fault *faults;  /* owned; the launch's own such loads, in one stain of it; NULL once told */
     size_t fault_count;
     bool used;    /* the loads' values were computed with, not only moved on */
+    bool own;     /* the faults are this stain's, and say nothing about other outputs of the launch */
     bool padding; /* they look like the holes of structures that were moved on: the host may have them */
 };
 
@@ -92,9 +94,11 @@ bool verify_execute(struct verify *v, const struct model_launch *launch, struct 
 bool verify_profile(struct verify *v, const struct model_launch *launch, const enum reference_layout *layout,
                     struct reference_launch *run, struct verify_memory *memory, struct reference_result *result,
                     struct judgement *j);
-/* Counts what the launch does and fills the counts of *j; they stay unknown when that cannot be. */
-void verify_counts(struct verify *v, const struct model_launch *launch, const struct reference_launch *like,
-                   struct judgement *j);
+/* Counts what the launch does and fills the counts of *j; they stay unknown when that cannot be. Shared and local
+ * memory begin with other contents than in a checked run: true when it left the same as that did in *checked, or it is
+ * not known. */
+bool verify_counts(struct verify *v, const struct model_launch *launch, const struct reference_launch *like,
+                   const struct verify_memory *checked, struct judgement *j);
 /* enum verify_kernel_trait: what its kernel may do, as far as its PTX is known. */
 unsigned verify_kernel_traits(struct verify *v, const struct model_launch *launch);
 /* How many instructions it gets at most: all, or, when its kernel has used up all before, a part. */
@@ -144,23 +148,26 @@ bool verify_operator_beside(const struct model *model, uint64_t first_seq, uint6
 bool verify_make_memory(struct verify *v, const struct model_launch *launch, bool everything,
                         struct verify_memory *memory, struct judgement *j);
 
-/* What lies in bytes that nobody wrote changes nothing that the launch stores; changes only values, in device memory;
- * changes more: where it stores, what the host sees at once, or whether it comes to its end. */
-enum verify_garbage { VERIFY_GARBAGE_HARMLESS, VERIFY_GARBAGE_VALUES, VERIFY_GARBAGE_HARMFUL };
-enum verify_garbage verify_garbage(struct verify *v, const struct model_launch *launch,
-                                   const struct reference_launch *run);
 /* Fills `other` of the first uninitialised shared or local load with the global load that its bytes came by. */
 void verify_locate_source(struct verify *v, const struct model_launch *launch, const struct reference_launch *run,
                           const struct verify_memory *memory, struct judgement *j);
 /* Notes which outputs are made of unwritten bytes; before the launch's stores are merged. The loads in `held` (taken
- * out of it) are told when such an output gets to the host; NULL: they are looked for. */
+ * out of it) are told when such an output gets to the host; NULL: they are looked for. `fillings` of the launch, or
+ * zeroes when none was tried. */
 void verify_trace_unwritten(struct verify *v, const struct model_launch *launch, const struct reference_launch *run,
-                            const struct verify_memory *memory, struct judgement *held);
+                            const struct verify_memory *memory, struct verify_fillings *fillings,
+                            struct judgement *held);
+/* What the launch leaves in region `region` depends on bytes that nobody wrote; `faults` (taken out of it) say so when
+ * it gets to the host. */
+void verify_stain(struct verify *v, const struct model_launch *launch, struct verify_fillings *fillings, size_t region,
+                  struct judgement *faults);
+/* Notes which outputs are made of shared or local memory that nobody wrote; false: none. */
+bool verify_trace_private(struct verify *v, const struct model_launch *launch, const struct reference_launch *run);
 /* Makes these outputs unwritten again; after the merge. */
 void verify_apply_stains(struct verify *v, const struct model_launch *launch);
 /* Reports the loads whose bytes a copy carries to the host, each once. */
 void verify_host_copy(struct verify *v, const struct cap_copy *copy, struct judgements *judgements);
-/* Reports what is held back although no copy to the host came after it that could have shown whether it matters. */
+/* Reports, as notes, what is held back when no copy to the host came after it that could have shown it. */
 void verify_stains_rest(struct verify *v, struct judgements *judgements);
 void verify_stains_end(struct verify *v);
 

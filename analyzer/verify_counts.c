@@ -3,6 +3,7 @@
 #include "analyzer/verify.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyzer/line_counts.h"
 
@@ -117,9 +118,19 @@ static void take(const struct ptx_profile *p, struct counted *c, struct judgemen
         find_patterns(c, (enum judgement_pattern_kind)kind, out);
 }
 
-void verify_counts(struct verify *v, const struct model_launch *l, const struct reference_launch *like,
-                   struct judgement *j)
+static bool same_contents(const struct verify_memory *a, const struct verify_memory *b)
 {
+    bool same = a->count == b->count;
+    for (size_t i = 0; same && i < a->count; i++)
+        same = a->regions[i].bytes == b->regions[i].bytes &&
+               memcmp(a->regions[i].host, b->regions[i].host, (size_t)a->regions[i].bytes) == 0;
+    return same;
+}
+
+bool verify_counts(struct verify *v, const struct model_launch *l, const struct reference_launch *like,
+                   const struct verify_memory *checked, struct judgement *j)
+{
+    bool same = true;
     struct verify_memory memory = {0};
     struct reference_launch run;
     struct reference_result result;
@@ -129,9 +140,11 @@ void verify_counts(struct verify *v, const struct model_launch *l, const struct 
         result.status == STATUS_OK && result.profile) {
         counted_add(&counted, run.module, result.profile);
         take(result.profile, &counted, &j->counts);
+        same = same_contents(&memory, checked);
     }
     counted_free(&counted);
     reference_result_free(&result);
     verify_memory_free(&memory);
     judgement_clear(&scratch);
+    return same;
 }

@@ -114,6 +114,9 @@ bool verify_make_memory(struct verify *v, const struct model_launch *l, bool eve
     return !status || verify_not(j, status == STATUS_LIMIT ? "budget" : "no-memory", diag.text);
 }
 
+/* Of shared and local memory, which a checked run fills with 0: what only moves such bytes shows (verify_private.c). */
+enum { PROFILE_FILL = 0xff };
+
 static bool run_in(struct verify *v, const struct model_launch *l, const struct reference_module *module,
                    enum reference_layout layout, bool profile, uint64_t limit, struct reference_launch *run,
                    struct verify_memory *memory, struct reference_result *result, struct judgement *j)
@@ -123,6 +126,7 @@ static bool run_in(struct verify *v, const struct model_launch *l, const struct 
     verify_fill_launch(v, l, module, memory, run);
     run->layout = layout;
     run->profile = profile;
+    run->fill = profile ? PROFILE_FILL : 0;
     run->instruction_limit = limit;
     reference_run(run, result);
     return true;
@@ -262,7 +266,10 @@ void verify_judge(struct verify *v, const struct model_launch *l, struct judgeme
         j->bytes_known = true;
         verify_memory_moved(memory, &j->bytes_read, &j->bytes_written);
         verify_take_touches(memory, j);
-        enum verify_garbage garbage = has_uninitialised(&result) ? verify_garbage(v, l, &run) : VERIFY_GARBAGE_HARMLESS;
+        struct verify_fillings fillings = {0};
+        if (has_uninitialised(&result))
+            verify_try_fillings(v, l, &run, VERIFY_FILLED_ALL, result.instructions, &fillings);
+        enum verify_garbage garbage = fillings.answer;
         if (garbage == VERIFY_GARBAGE_HARMLESS)
             drop_uninitialised(&result);
         j->verdict = JUDGEMENT_CHECKED;
@@ -275,16 +282,19 @@ void verify_judge(struct verify *v, const struct model_launch *l, struct judgeme
         if (!has_harm(j) && model_launch_contents(l)) {
             verify_numbers(v, l, &run, j); /* its outputs are compared when all of the graph has run */
         } else if (!has_harm(j)) {
-            verify_trace_unwritten(v, l, &run, memory, garbage == VERIFY_GARBAGE_VALUES ? &held : NULL);
-            if (garbage == VERIFY_GARBAGE_HARMLESS) {
+            verify_trace_unwritten(v, l, &run, memory, &fillings, garbage == VERIFY_GARBAGE_VALUES ? &held : NULL);
+            verify_fillings_free(&fillings);
+            bool known = garbage == VERIFY_GARBAGE_HARMLESS &&
+                         (verify_counts(v, l, &run, memory, j) || !verify_trace_private(v, l, &run));
+            if (known) {
                 verify_outputs(v, l, module, &run, memory, j);
                 verify_numbers(v, l, &run, j);
-                verify_counts(v, l, &run, j);
             } else {
                 j->numbers_reason = strdup("unwritten-inputs");
             }
         }
         judgement_clear(&held);
+        verify_fillings_free(&fillings);
     }
     reference_result_free(&result);
 }

@@ -1,77 +1,14 @@
 /* verify_unwritten.c - where never written bytes go.
  *
- * The executor reports them when a value made from them is computed with. Whether that matters is found here: the
- * launch is run twice with different fillings of the unwritten bytes, and whatever then differs among its outputs is as
- * unwritten as before ("stained"). The loads that brought it in are reported when the program copies such bytes to the
- * host: then somebody will look at them. Padding that is computed along and never looked at is nobody's mistake.
+ * The executor reports them when a value made from them is computed with. Outputs that depend on what lies there
+ * (verify_garbage.c) are as unwritten as before ("stained"). The loads that brought it in are reported when the program
+ * copies such bytes to the host: then somebody will look at them. Padding that is computed along and never looked at is
+ * nobody's mistake.
  */
 #include "analyzer/verify.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* Runs the launch with the bytes that nobody wrote filled with `garbage`; *memory is as it leaves it. */
-static bool run_with_garbage(struct verify *v, const struct model_launch *l, const struct reference_launch *like,
-                             uint8_t garbage, struct verify_memory *memory)
-{
-    struct judgement scratch = {0};
-    struct reference_launch run;
-    struct reference_result result;
-    bool ok = verify_make_memory(v, l, like->layout == REFERENCE_AS_LAUNCHED, memory, &scratch);
-    if (ok) {
-        for (size_t i = 0; i < memory->count; i++) {
-            struct reference_region *r = &memory->regions[i];
-            for (uint64_t k = 0; r->valid && k < r->bytes; k++)
-                if (!bit_get(r->valid, k))
-                    r->host[k] = garbage;
-            r->valid = NULL;
-        }
-        verify_fill_launch(v, l, like->module, memory, &run);
-        run.layout = like->layout;
-        run.fill = garbage;
-        reference_run(&run, &result);
-        ok = !result.reason && !result.foreign;
-        for (size_t i = 0; i < result.fault_count; i++)
-            ok = ok && (result.faults[i].fault.same_value || result.faults[i].fault.kind == PTX_FAULT_UNINITIALISED);
-        reference_result_free(&result);
-    }
-    judgement_clear(&scratch);
-    return ok;
-}
-
-enum { FILLING = 0xff, OTHER_FILLING = 0x11 }; /* NaN in every float format against small numbers */
-
-static bool run_twice(struct verify *v, const struct model_launch *l, const struct reference_launch *run,
-                      struct verify_memory pair[2])
-{
-    return run_with_garbage(v, l, run, FILLING, &pair[0]) && run_with_garbage(v, l, run, OTHER_FILLING, &pair[1]) &&
-           pair[0].count == pair[1].count;
-}
-
-/* The bytes of region `i` that were stored in either run and are not the same in both. */
-static bool byte_differs(const struct verify_memory pair[2], size_t i, uint64_t k)
-{
-    const struct reference_region *a = &pair[0].regions[i], *b = &pair[1].regions[i];
-    bool stored_a = bit_get(a->written, k), stored_b = bit_get(b->written, k);
-    return stored_a != stored_b || (stored_a && a->host[k] != b->host[k]);
-}
-
-enum verify_garbage verify_garbage(struct verify *v, const struct model_launch *l, const struct reference_launch *run)
-{
-    struct verify_memory pair[2] = {{0}, {0}};
-    enum verify_garbage answer = run_twice(v, l, run, pair) ? VERIFY_GARBAGE_HARMLESS : VERIFY_GARBAGE_HARMFUL;
-    for (size_t i = 0; answer != VERIFY_GARBAGE_HARMFUL && i < pair[0].count; i++)
-        for (uint64_t k = 0; answer != VERIFY_GARBAGE_HARMFUL && k < pair[0].regions[i].bytes; k++) {
-            if (!byte_differs(pair, i, k))
-                continue;
-            bool moved = bit_get(pair[0].regions[i].written, k) != bit_get(pair[1].regions[i].written, k);
-            answer = moved || verify_shared_with_host(pair[0].info[i].allocation) ? VERIFY_GARBAGE_HARMFUL
-                                                                                  : VERIFY_GARBAGE_VALUES;
-        }
-    verify_memory_free(&pair[0]);
-    verify_memory_free(&pair[1]);
-    return answer;
-}
 
 /* ---- stains ---- */
 
@@ -204,9 +141,9 @@ static const struct model_launch *root_of(const struct verify *v, const struct v
     return root;
 }
 
-/* A hole of a structure is smaller than the largest alignment, and lies beside a member that is stored with it. */
-enum { HOLE_BYTES = 15, HOLES = 4, STRUCTURE_BYTES = 256 };
+enum { HOLES = 4, STRUCTURE_BYTES = 256 };
 
+/* A hole lies beside a member that is stored with it. */
 static bool holes(const uint8_t *stained, const uint8_t *written, uint64_t bytes)
 {
     uint64_t count = 0, run = 0;
@@ -218,7 +155,7 @@ static bool holes(const uint8_t *stained, const uint8_t *written, uint64_t bytes
         run++;
         bool first = run == 1, last = k + 1 == bytes || !bit_get(stained, k + 1);
         bool beside = k >= run && bit_get(written, k - run);
-        if (run > HOLE_BYTES || (last && !beside && (k + 1 == bytes || !bit_get(written, k + 1))))
+        if (run > VERIFY_HOLE_BYTES || (last && !beside && (k + 1 == bytes || !bit_get(written, k + 1))))
             return false;
         count += first;
     }
@@ -245,54 +182,67 @@ static bool looks_like_padding(const uint8_t *stained, const uint8_t *written, u
     return false;
 }
 
-static void stain_outputs(struct verify *v, const struct model_launch *l, const struct reference_launch *run,
-                          const struct verify_memory *memory, const struct model_launch *root)
+static void stain_region(struct verify *v, const struct model_launch *l, struct verify_fillings *f, size_t region,
+                         const struct model_launch *root)
 {
-    struct verify_memory pair[2] = {{0}, {0}};
-    bool ran = run_twice(v, l, run, pair) && pair[0].count == memory->count;
-    for (size_t i = 0; ran && i < memory->count; i++) {
-        const struct reference_region *r = &memory->regions[i];
-        uint8_t *bits = NULL;
-        bool moved = true;
-        for (uint64_t k = 0; k < r->bytes; k++) {
-            if (!byte_differs(pair, i, k) || (!bits && !(bits = calloc(1, (size_t)r->bytes / 8 + 1))))
-                continue;
-            bits[k / 8] |= (uint8_t)(1u << k % 8);
-            moved = moved && pair[0].regions[i].host[k] == FILLING && pair[1].regions[i].host[k] == OTHER_FILLING;
-        }
-        if (bits)
-            add_stain(v, l, root, memory->info[i].allocation, bits,
-                      moved && looks_like_padding(bits, pair[0].regions[i].written, r->bytes));
-    }
-    verify_memory_free(&pair[0]);
-    verify_memory_free(&pair[1]);
+    const struct reference_region *r = &f->first.regions[region];
+    uint8_t *bits = f->differs[region];
+    f->differs[region] = NULL;
+    if (bits)
+        add_stain(v, l, root, f->first.info[region].allocation, bits,
+                  f->moved[region] && looks_like_padding(bits, r->written, r->bytes));
+}
+
+/* False: there was nothing to be stained. */
+static bool stain_outputs(struct verify *v, const struct model_launch *l, struct verify_fillings *f,
+                          const struct model_launch *root)
+{
+    size_t before = v->stain_count;
+    for (size_t i = 0; f->ran && i < f->first.count; i++)
+        stain_region(v, l, f, i, root);
+    return v->stain_count > before;
+}
+
+/* The loads are kept with one stain of the launch; needed only if one of them gets to the host. */
+static void keep_faults(struct verify_stain *stain, struct judgement *from, bool used)
+{
+    stain->faults = from->faults;
+    stain->fault_count = from->fault_count;
+    stain->used = used;
+    from->faults = NULL;
+    from->fault_count = 0;
+}
+
+void verify_stain(struct verify *v, const struct model_launch *l, struct verify_fillings *f, size_t region,
+                  struct judgement *faults)
+{
+    size_t before = v->stain_count;
+    stain_region(v, l, f, region, l);
+    if (v->stain_count == before || !faults->fault_count)
+        return;
+    keep_faults(&v->stains[before], faults, false);
+    v->stains[before].own = true;
 }
 
 void verify_trace_unwritten(struct verify *v, const struct model_launch *l, const struct reference_launch *run,
-                            const struct verify_memory *memory, struct judgement *held)
+                            const struct verify_memory *memory, struct verify_fillings *fillings,
+                            struct judgement *held)
 {
     size_t region, before = v->stain_count;
     uint64_t offset;
-    bool loads = unwritten_load(memory, &region, &offset);
-    if (!loads && !held)
+    bool loads = unwritten_load(memory, &region, &offset), own = true;
+    if (!held && (!loads || fillings->ran)) /* nothing came in, or whatever came in matters nowhere */
         return;
-    bool own = true;
+    if (!held)
+        verify_try_fillings(v, l, run, VERIFY_FILLED_GLOBAL, 0, fillings);
     const struct model_launch *root = loads ? root_of(v, memory, &own) : NULL;
-    stain_outputs(v, l, run, memory, root ? root : l);
-    if (v->stain_count == before || (root && !own))
+    if (!stain_outputs(v, l, fillings, root ? root : l) || (root && !own))
         return;
-    /* Kept with one stain of this launch; needed only if one of them gets to the host. */
     struct judgement located = {0};
-    struct judgement *from = held;
-    if (!held && locate_load(v, l, run, region, offset, &located))
-        from = &located;
-    if (from) {
-        v->stains[before].faults = from->faults;
-        v->stains[before].fault_count = from->fault_count;
-        v->stains[before].used = held != NULL;
-        from->faults = NULL;
-        from->fault_count = 0;
-    }
+    if (held)
+        keep_faults(&v->stains[before], held, true);
+    else if (locate_load(v, l, run, region, offset, &located))
+        keep_faults(&v->stains[before], &located, false);
     judgement_clear(&located);
 }
 
@@ -302,18 +252,22 @@ void verify_apply_stains(struct verify *v, const struct model_launch *l)
         valid_bytes_clear(&v->valid, v->stains[i].allocation, v->stains[i].bits);
 }
 
-static void tell(struct verify *v, const struct model_launch *root, struct judgements *judgements)
+/* `seen`: the stain that got to the host; NULL: nobody is known to have seen any. */
+static void tell(struct verify *v, const struct model_launch *root, struct judgements *judgements,
+                 const struct verify_stain *seen)
 {
     /* Whose outputs are stained was executed: it has an item of its own. */
     struct judgement *j = judgements_said(judgements, root->number) ? NULL : judgements_find(judgements, root->number);
     for (size_t i = 0; j && i < v->stain_count; i++) {
         struct verify_stain *s = &v->stains[i];
-        if (s->launch != root || !s->faults)
+        if (s->launch != root || !s->faults || (s->own && s != seen))
             continue;
         struct judgement_fault *more = realloc(j->faults, (j->fault_count + s->fault_count + 1) * sizeof *more);
         if (!more)
             return;
         j->faults = more;
+        for (size_t k = 0; k < s->fault_count; k++)
+            s->faults[k].unseen = !seen;
         memcpy(more + j->fault_count, s->faults, s->fault_count * sizeof *more);
         j->fault_count += s->fault_count;
         free(s->faults); /* what was in them is taken over */
@@ -326,7 +280,7 @@ void verify_stains_rest(struct verify *v, struct judgements *judgements)
 {
     for (size_t i = 0; i < v->stain_count; i++)
         if (v->stains[i].faults && v->stains[i].used && model_launch_seq(v->stains[i].launch) > v->last_host_copy)
-            tell(v, v->stains[i].launch, judgements);
+            tell(v, v->stains[i].launch, judgements, NULL);
 }
 
 void verify_host_copy(struct verify *v, const struct cap_copy *c, struct judgements *judgements)
@@ -346,8 +300,8 @@ void verify_host_copy(struct verify *v, const struct cap_copy *c, struct judgeme
              stain->allocation == a && !stain->padding && !seen && k < a->bytes && k - first < c->width; k++)
             seen = bit_get(stain->bits, k) && !bit_get(valid, k);
         if (seen) {
-            tell(v, stain->root, judgements);
-            tell(v, stain->launch, judgements);
+            tell(v, stain->root, judgements, stain);
+            tell(v, stain->launch, judgements, stain);
         }
     }
 }

@@ -339,13 +339,27 @@ static void test_verify_free_after_use(void **state)
     silent(&b, 1);
 }
 
+static void copy_out(struct bench *b, uint64_t bytes)
+{
+    struct cap_copy out = {.head.type = CAP_COPY,
+                           .target = 0x1000,
+                           .source = OUT,
+                           .width = bytes,
+                           .height = 1,
+                           .depth = 1,
+                           .kind = CAP_COPY_DTOH};
+    capture_make_record(&b->make, &out, sizeof out, NULL, 0);
+}
+
 static void test_verify_uninitialised_read(void **state)
 {
     struct bench b;
     bench_start(&b, scale_ptx, "scale", 1, 128);
     capture_make_copy_in(&b.make, IN, 40); /* a count that was meant in elements */
     bench_launch(&b, OUT, IN, COUNT);
+    copy_out(&b, sizeof b.after);
     const struct finding *f = only(&b, FINDING_UNINITIALISED_READ);
+    assert_int_equal(f->severity, FINDING_ERROR);
     at_line(f, 12);
     assert_int_equal(f->allocation, b.in);
     assert_int_equal(f->offset, 40);
@@ -401,14 +415,7 @@ static void move_bench(struct bench *b, uint64_t copied_bytes)
     capture_make_copy_in(&b->make, IN, 40);
     memcpy(b->after, b->input, sizeof b->after);
     bench_launch(b, OUT, IN, COUNT);
-    struct cap_copy out = {.head.type = CAP_COPY,
-                           .target = 0x1000,
-                           .source = OUT,
-                           .width = copied_bytes,
-                           .height = 1,
-                           .depth = 1,
-                           .kind = CAP_COPY_DTOH};
-    capture_make_record(&b->make, &out, sizeof out, NULL, 0);
+    copy_out(b, copied_bytes);
 }
 
 static void test_verify_unwritten_moved_to_the_host(void **state)

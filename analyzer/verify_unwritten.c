@@ -283,23 +283,49 @@ void verify_stains_rest(struct verify *v, struct judgements *judgements)
             tell(v, v->stains[i].launch, judgements, NULL);
 }
 
+/* Do the bytes of a row, `width` from `source` on, hold some of the stain? */
+static bool shows(const struct verify_stain *stain, const uint8_t *valid, uint64_t source, uint64_t width)
+{
+    const struct model_allocation *a = stain->allocation;
+    uint64_t first = source - a->address;
+    for (uint64_t k = first; source >= a->address && k < a->bytes && k - first < width; k++)
+        if (bit_get(stain->bits, k) && !bit_get(valid, k))
+            return true;
+    return false;
+}
+
+/* Rows, and slices of them, those behind the end of the allocation left out. Rows over each other are one; of slices
+ * over each other the first is looked at. */
+static bool copy_shows(const struct cap_copy *c, const struct verify_stain *stain, const uint8_t *valid)
+{
+    uint64_t end = stain->allocation->address + stain->allocation->bytes;
+    if (c->width == 0)
+        return false;
+    if (c->source_pitch < c->width)
+        return shows(stain, valid, c->source, (c->height - 1) * c->source_pitch + c->width);
+    bool apart = c->source_slice_pitch / c->source_pitch >= c->height;
+    for (uint64_t z = 0, slice = c->source; z < c->depth && slice < end; z++, slice += c->source_slice_pitch) {
+        for (uint64_t y = 0, row = slice; y < c->height && row < end; y++, row += c->source_pitch)
+            if (shows(stain, valid, row, c->width))
+                return true;
+        if (!apart)
+            return false;
+    }
+    return false;
+}
+
 void verify_host_copy(struct verify *v, const struct cap_copy *c, struct judgements *judgements)
 {
     const struct model_allocation *a = model_live_find_inner(&v->live, c->source);
     bool to_host = c->kind == CAP_COPY_DTOH || (c->kind == CAP_COPY_UNIFIED && !model_live_find(&v->live, c->target));
     if (to_host && c->result == 0)
         v->last_host_copy = c->head.seq;
-    if (!v->stain_count || !a || !to_host || c->result != 0 || c->height != 1 || c->depth != 1)
+    if (!v->stain_count || !a || !to_host || c->result != 0)
         return;
     const uint8_t *valid = valid_bytes_of(&v->valid, a);
-    uint64_t first = c->source - a->address;
     for (size_t i = 0; valid && i < v->stain_count; i++) {
         const struct verify_stain *stain = &v->stains[i];
-        bool seen = false;
-        for (uint64_t k = first;
-             stain->allocation == a && !stain->padding && !seen && k < a->bytes && k - first < c->width; k++)
-            seen = bit_get(stain->bits, k) && !bit_get(valid, k);
-        if (seen) {
+        if (stain->allocation == a && !stain->padding && copy_shows(c, stain, valid)) {
             tell(v, stain->root, judgements, stain);
             tell(v, stain->launch, judgements, stain);
         }

@@ -58,6 +58,8 @@ unsigned_index   out-of-bounds-read
 histogram        race
 variable         out-of-bounds-write
 one_missing      uninitialised-read
+flags_missing    uninitialised-read
+tile_in_part     uninitialised-read
 stale_async      use-after-free increase
 stale_managed    use-after-free increase
 stale_graph      use-after-free increase

@@ -161,6 +161,44 @@ static void test_unwritten_chooses_a_value(void **state)
     bench_end(&b);
 }
 
+/* The last 40 bytes of 256 are made of what nobody wrote. */
+static void test_unwritten_in_a_rectangle(void **state)
+{
+    static const struct {
+        uint64_t width, height, pitch, depth, slice;
+        bool shown;
+    } copies[] = {
+        {24, 4, 64, 1, 0, false},                                                     /* columns on the left */
+        {25, 4, 64, 1, 0, true},                                                      /* one byte of them */
+        {64, 3, 64, 1, 0, false},                                                     /* rows above */
+        {24, 2, 64, 2, 128, false},                                                   /* two slices */
+        {28, 2, 64, 2, 128, true},  {28, 1, 64, 4, 64, true}, {8, 28, 8, 1, 0, true}, /* close together */
+        {8, 27, 8, 1, 0, false},    {10, 27, 8, 1, 0, true},                          /* over each other */
+        {64, 1000, 64, 1, 0, true},
+    };
+    for (size_t i = 0; i < sizeof copies / sizeof *copies; i++) {
+        struct bench b;
+        chooses_bench(&b, BYTES - 40);
+        struct cap_copy out = {.head.type = CAP_COPY,
+                               .target = 0x1000,
+                               .source = OUT,
+                               .width = copies[i].width,
+                               .height = copies[i].height,
+                               .depth = copies[i].depth,
+                               .source_pitch = copies[i].pitch,
+                               .source_slice_pitch = copies[i].slice,
+                               .kind = CAP_COPY_DTOH};
+        capture_make_record(&b.make, &out, sizeof out, NULL, 0);
+        verify_kit_verify(&b.make, &b.session);
+        size_t count = 0;
+        for (size_t k = 0; k < b.session.findings.count; k++)
+            count += b.session.findings.items[k].class == FINDING_UNINITIALISED_READ;
+        if (count != copies[i].shown)
+            fail_msg("copy %zu: %zu found", i, count);
+        bench_end(&b);
+    }
+}
+
 static void test_unwritten_chooses_what_stays_behind(void **state)
 {
     struct bench b;
@@ -343,6 +381,7 @@ int main(void)
         cmocka_unit_test(test_unwritten_decides_a_store),
         cmocka_unit_test(test_written_decides_a_store),
         cmocka_unit_test(test_unwritten_chooses_a_value),
+        cmocka_unit_test(test_unwritten_in_a_rectangle),
         cmocka_unit_test(test_unwritten_chooses_what_stays_behind),
         cmocka_unit_test(test_unwritten_decides_nothing),
         cmocka_unit_test(test_unwritten_thrown_away),

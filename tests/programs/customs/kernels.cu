@@ -81,6 +81,62 @@ static long named(void)
     return sum_of(out, 128);
 }
 
+/* ---- what nobody wrote, and does not matter ---- */
+
+__global__ void in_set(const unsigned *sparse, const unsigned *dense, unsigned count, int *out)
+{
+    unsigned place = sparse[threadIdx.x]; /* of members only; the set is never cleared */
+    out[threadIdx.x] = place < count && dense[place] == threadIdx.x;
+}
+
+__global__ void turn_tile(const int *in, int *out, int count) /* stores whole tiles; `out` has room for them */
+{
+    __shared__ int tile[64];
+    int i = blockIdx.x * 64 + threadIdx.x;
+    if (i < count)
+        tile[threadIdx.x ^ 1] = in[i];
+    __syncthreads();
+    out[i] = tile[threadIdx.x];
+}
+
+struct tagged {
+    char tag;
+    int value;
+};
+
+__global__ void tell_one(const int *in, tagged *out)
+{
+    __shared__ tagged one;
+    if (threadIdx.x == 0) {
+        one.tag = 'x';
+        one.value = in[5];
+    }
+    __syncthreads();
+    if (threadIdx.x < sizeof one / 4) /* its hole goes along */
+        ((int *)out)[threadIdx.x] = ((const int *)&one)[threadIdx.x];
+}
+
+static long unwritten(void)
+{
+    static const unsigned member = 7, at = 0;
+    unsigned *sparse, *dense;
+    tagged told;
+    CHECK(cudaMalloc(&sparse, BYTES));
+    CHECK(cudaMalloc(&dense, BYTES));
+    CHECK(cudaMemcpy(sparse + member, &at, 4, cudaMemcpyHostToDevice));
+    CHECK(cudaMemcpy(dense, &member, 4, cudaMemcpyHostToDevice));
+    in_set<<<1, 64>>>(sparse, dense, 1, out);
+    long sum = sum_of(out, 64);
+    turn_tile<<<4, 64>>>(in, out, 200);
+    sum += sum_of(out, 200);
+    tell_one<<<1, 64>>>(in, (tagged *)out);
+    DONE();
+    CHECK(cudaMemcpy(&told, out, sizeof told, cudaMemcpyDeviceToHost));
+    CHECK(cudaFree(sparse));
+    CHECK(cudaFree(dense));
+    return sum + told.value + told.tag;
+}
+
 /* ---- warps ---- */
 
 __global__ void warp_parts(const int *in, int *out)
@@ -550,7 +606,7 @@ int main(int argc, char **argv)
         {"warps", warps, 7105},           {"together", together, 36928},
         {"shared", shared, 32640 + 8128}, {"blocks", blocks, 2796194},
         {"harmless", harmless, -1},       {"own", own, 481},
-        {"numbers", numbers, -106},
+        {"numbers", numbers, -106},       {"unwritten", unwritten, 20026},
     };
     static int host[COUNT];
     for (int i = 0; i < COUNT; i++)

@@ -118,6 +118,37 @@ static void one_missing(void) /* the last element is never made, only moved, and
     cudaFree(fresh);
 }
 
+__global__ void keep_chosen(const bool *chosen, const int *in, int *out)
+{
+    if (chosen[threadIdx.x]) /* FAULT: flags_missing */
+        out[threadIdx.x] = in[threadIdx.x];
+}
+
+static void flags_missing(void) /* nobody has said yet which are chosen */
+{
+    bool *chosen;
+    cudaMalloc((void **)&chosen, COUNT);
+    cudaMemset(out, 0, BYTES);
+    keep_chosen<<<1, COUNT>>>(chosen, in, out);
+    cudaMemcpy(host, out, BYTES, cudaMemcpyDeviceToHost);
+    cudaFree(chosen);
+}
+
+__global__ void reverse_tile(const int *in, int *out)
+{
+    __shared__ int tile[COUNT];
+    if (threadIdx.x < COUNT - 1)
+        tile[threadIdx.x] = in[threadIdx.x];
+    __syncthreads();
+    out[threadIdx.x] = tile[COUNT - 1 - threadIdx.x]; /* FAULT: tile_in_part */
+}
+
+static void tile_in_part(void) /* one too few is filled; all are shown */
+{
+    reverse_tile<<<1, COUNT>>>(in, out);
+    cudaMemcpy(host, out, BYTES, cudaMemcpyDeviceToHost);
+}
+
 /* ---- lifetimes ---- */
 
 __global__ void increase(int *x)
@@ -209,6 +240,8 @@ int main(int argc, char **argv)
         {"histogram", histogram},
         {"variable", variable},
         {"one_missing", one_missing},
+        {"flags_missing", flags_missing},
+        {"tile_in_part", tile_in_part},
         {"stale_async", stale_async},
         {"stale_managed", stale_managed},
         {"stale_graph", stale_graph},

@@ -145,8 +145,8 @@ void hints_each(const struct session *s, void (*take)(void *context, const char 
     size_t leaks = leaks_count(s->model, &bytes);
     if (leaks && !s->leak_check && !(leak_check && strcmp(leak_check, "on") == 0)) {
         snprintf(line, sizeof line,
-                 "%zu allocations of %" PRIu64 " bytes were never freed (report --leak-check says which)", leaks,
-                 bytes);
+                 "%zu allocation%s of %" PRIu64 " bytes %s never freed (report --leak-check says which)", leaks,
+                 leaks == 1 ? "" : "s", bytes, leaks == 1 ? "was" : "were");
         take(context, line);
     }
     const char *blind = order_unknown(s->model);

@@ -120,7 +120,5 @@ size_t host_pointer_arguments(const struct model *m, const struct model_launch *
                          "argument %u of launch %u (0x%" PRIx64 ") is an address of %s, which this device cannot reach",
                          a.index, l->number, a.value, text);
     }
-    if (count)
-        f->cure = host_pointer_cure;
     return count;
 }

@@ -60,6 +60,7 @@ for how in stack heap data store; do
     *) place='heap' ;;
     esac
     check "$how: argument $argument, and what it points to" grep -q "^argument $argument .*$place" <<<"$text"
+    check "$how: the cure is for a pointer" grep -q 'copy the data to the device first' <<<"$(jq -r '.findings[].cure' "$scratch/verify.json")"
     "$tool" run --device soft --preset watch --out "$scratch/$how-watch" -- "$programs/host/host_pointer" $how >/dev/null 2>&1
     text=$("$tool" report --json "$scratch/$how-watch" | jq -r '.findings[] | .class, (.evidence[] | select(.kind == "host-pointer").text)')
     equal "$how, watch: class" failed-launch "$(head -n 1 <<<"$text")"

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum option_id {
 #define OPTION(option, type, initial, help) OPTION_##option,
@@ -25,6 +26,13 @@ static struct {
     char value[VALUE_BYTES]; /* as it took effect */
     char given[VALUE_BYTES]; /* what was not understood, else empty */
 } rows[OPTION_COUNT];
+
+/* The environment as it was when the process began. Pages of what nobody set are never touched. */
+static struct {
+    char text[VALUE_BYTES]; /* empty: not set */
+    bool too_long;
+} environment[OPTION_COUNT];
+static bool environment_taken;
 
 struct options options;
 
@@ -253,16 +261,48 @@ static void apply_preset(void)
     set_value(OPTION_HEALTH, "sample"); /* of which launches says the preset: see scan.c */
 }
 
-static void take_environment(enum option_id id)
+static int option_named(const char *name, size_t length)
 {
-    char variable[64];
-    snprintf(variable, sizeof variable, "OPSDEBUG_%s", defaults[id].name);
-    const char *given = secure_getenv(variable);
-    char kept[VALUE_BYTES];
+    for (int i = 0; i < OPTION_COUNT; i++)
+        if (strncmp(defaults[i].name, name, length) == 0 && !defaults[i].name[length])
+            return i;
+    return -1;
+}
+
+void options_take_environment(void)
+{
+    static const char prefix[] = "OPSDEBUG_";
+    enum { PREFIX_BYTES = sizeof prefix - 1 };
+    for (int i = 0; environment_taken && i < OPTION_COUNT; i++)
+        environment[i].text[0] = '\0';
+    environment_taken = true;
+    for (char **at = environ; at && *at; at++) {
+        const char *equals = strncmp(*at, prefix, PREFIX_BYTES) == 0 ? strchr(*at, '=') : NULL;
+        int id = equals ? option_named(*at + PREFIX_BYTES, (size_t)(equals - *at) - PREFIX_BYTES) : -1;
+        char variable[64];
+        if (id < 0)
+            continue;
+        snprintf(variable, sizeof variable, "%s%s", prefix, defaults[id].name);
+        const char *given = secure_getenv(variable);
+        if (given)
+            environment[id].too_long = snprintf(environment[id].text, VALUE_BYTES, "%s", given) >= VALUE_BYTES;
+    }
+}
+
+/* Programs clear their environment, or overwrite it, before they come to their first CUDA call. */
+__attribute__((constructor)) static void at_load(void)
+{
+    options_take_environment();
+}
+
+static void take(enum option_id id)
+{
+    static char kept[VALUE_BYTES];
+    const char *given = environment[id].text;
     snprintf(kept, sizeof kept, "%s", rows[id].value);
-    if (given && *given) {
+    if (*given) {
         set_value(id, given);
-        if (strlen(given) < VALUE_BYTES && apply(id, rows[id].value))
+        if (!environment[id].too_long && apply(id, rows[id].value))
             return;
         snprintf(rows[id].given, VALUE_BYTES, "%s", given);
         set_value(id, kept);
@@ -273,16 +313,18 @@ static void take_environment(enum option_id id)
 
 void options_read(void)
 {
+    if (!environment_taken) /* a library that was initialised before us makes the first call */
+        options_take_environment();
     options = (struct options){.launch_count = UINT64_MAX};
     for (unsigned i = 0; i < OPTION_COUNT; i++) {
         set_value(i, defaults[i].initial);
         rows[i].given[0] = '\0';
     }
-    take_environment(OPTION_PRESET);
+    take(OPTION_PRESET);
     apply_preset();
     for (unsigned i = 0; i < OPTION_COUNT; i++)
         if (i != OPTION_PRESET)
-            take_environment(i);
+            take(i);
 }
 
 unsigned options_count(void)

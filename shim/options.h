@@ -1,5 +1,5 @@
-/* options.h - the effective configuration, read once from the environment when the capture starts. Read-only
- * afterwards. */
+/* options.h - the effective configuration, read once when the capture starts, from the environment that the process
+ * began with. Read-only afterwards. */
 #ifndef SHIM_OPTIONS_H
 #define SHIM_OPTIONS_H
 
@@ -41,7 +41,10 @@ struct options {
 };
 extern struct options options;
 
-/* Takes OPSDEBUG_* by secure_getenv (a setuid program is not steered from outside). Bad values leave the default. */
+/* Copies OPSDEBUG_*, by secure_getenv (a setuid program is not steered from outside). Runs when the library is loaded,
+ * in every process: it only copies what is set. */
+void options_take_environment(void);
+/* Makes `options` of it. Bad values leave the default. In one thread. */
 void options_read(void);
 /* The rows of options.def as options_read() took them. The launcher asks for them before the program starts, too
  * (analyzer/check_options.c): options.c links without the rest of the shim. */

@@ -38,6 +38,13 @@ void shim_note(int kind, const char *format, ...)
     va_end(arguments);
 }
 
+/* As a process would that begins with this environment. */
+static void read_environment(void)
+{
+    options_take_environment();
+    options_read();
+}
+
 enum {
     ROWS = 0
 #define OPTION(name, type, initial, help) +1
@@ -63,7 +70,7 @@ static int clear(void **state)
 
 static void test_options_defaults(void **state)
 {
-    options_read();
+    read_environment();
     assert_int_equal(options.preset, PRESET_CHECK);
     assert_int_equal(options.sentinels, SENTINELS_TAIL);
     assert_int_equal(options.check, CHECK_BATCH);
@@ -86,7 +93,7 @@ static void test_options_preset_and_override(void **state)
     setenv("OPSDEBUG_SNAPSHOTS", "first=7", 1);
     setenv("OPSDEBUG_SNAPSHOT_BUDGET", "3k", 1);
     setenv("OPSDEBUG_STACKS", "off", 1);
-    options_read();
+    read_environment();
     assert_int_equal(options.sentinels, SENTINELS_CAREFUL);
     assert_int_equal(options.check, CHECK_LAUNCH);
     assert_int_equal(options.snapshots_first, 7);
@@ -95,15 +102,15 @@ static void test_options_preset_and_override(void **state)
     assert_true(options.poison);
     setenv("OPSDEBUG_PRESET", "watch", 1);
     unsetenv("OPSDEBUG_SNAPSHOTS");
-    options_read();
+    read_environment();
     assert_int_equal(options.snapshots_first, 0);
     assert_int_equal(options.check, CHECK_SYNC);
     assert_true(options.guard.on && options.guard.careful && options.guard.sample == 1000);
     setenv("OPSDEBUG_GUARD", "all,side=under", 1);
-    options_read();
+    read_environment();
     assert_true(options.guard.on && options.guard.under && !options.guard.careful);
     setenv("OPSDEBUG_GUARD", "everything", 1);
-    options_read();
+    read_environment();
     assert_true(options.guard.careful); /* what the preset says */
 }
 
@@ -129,7 +136,7 @@ static void test_options_bad_values_keep_the_default(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         clear(NULL);
         setenv(bad[i][0], bad[i][1], 1);
-        options_read();
+        read_environment();
         assert_int_equal(options.preset, PRESET_CHECK);
         assert_int_equal(options.sentinels, SENTINELS_TAIL);
         assert_int_equal(options.check_batch, 32);
@@ -145,7 +152,7 @@ static void test_options_bad_values_keep_the_default(void **state)
 static void test_options_kernel_filter(void **state)
 {
     setenv("OPSDEBUG_KERNEL", "gelu|softmax_[0-9]+", 1);
-    options_read();
+    read_environment();
     assert_true(options.kernel_filter);
     assert_int_equal(regexec(&options.kernel, "my_softmax_12", 0, NULL, 0), 0);
     assert_int_not_equal(regexec(&options.kernel, "softmax_x", 0, NULL, 0), 0);

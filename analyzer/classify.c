@@ -32,6 +32,7 @@ void classify(const struct model *m, const struct judgements *js, struct symbols
     classify_differences(m, js, out);
     classify_marks(m, symbols, out);
     classify_names(m, out);
+    classify_unexplained(m, symbols, out);
     const char *preset = model_option(m, "PRESET");
     for (size_t i = 0; i < out->count && preset && strcmp(preset, "deep") == 0; i++)
         if (out->items[i].class == FINDING_MISMATCH && !out->items[i].cure)

@@ -1,4 +1,5 @@
 /* classify_errors.c - launches that the driver refused, and kernels that died on the device. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,7 +33,7 @@ enum { ILLEGAL_ADDRESS = 700, NAMED_MAX = 4 };
 static const char *error_name(const struct model *m, const struct cap_error *e)
 {
     const char *name = e ? capture_string(m->capture, e->name) : "";
-    return *name ? name : "an unnamed error";
+    return *name ? name : e ? "an unnamed error" : "an error that was not recorded";
 }
 
 static bool fault_explains(enum finding_class class)
@@ -123,22 +124,37 @@ static void take_sticky(const struct model *m, const struct judgements *js, cons
     finding_next_deeper(f, m);
 }
 
+/* "NAME (CODE)". */
+static void describe_error(const struct model *m, const struct cap_error *error, char *out, size_t bytes)
+{
+    if (error)
+        snprintf(out, bytes, "%s (%d)", error_name(m, error), error->code);
+    else
+        snprintf(out, bytes, "%s", error_name(m, NULL));
+}
+
+static bool refused_alike(const struct model *m, const struct model_launch *a, const struct model_launch *b)
+{
+    const struct cap_error *x = model_launch_error(m, a), *y = model_launch_error(m, b);
+    return a->record->outcome == CAP_LAUNCH_FAILED && a->kernel == b->kernel && (x ? x->code : 0) == (y ? y->code : 0);
+}
+
 /* One finding per kernel and error code. */
 static void take_refused(const struct model *m, const struct model_launch *l, struct symbols *symbols,
                          struct findings *out)
 {
     const struct cap_error *error = model_launch_error(m, l);
-    int32_t code = error ? error->code : 0;
+    char what[200];
+    describe_error(m, error, what, sizeof what);
     for (size_t i = 0; i < out->count; i++) {
         struct finding *old = &out->items[i];
         const struct model_launch *first = model_launch_by_number(m, old->launch);
-        const struct cap_error *known = first ? model_launch_error(m, first) : NULL;
-        if (old->class == FINDING_FAILED_LAUNCH && known && first->kernel == l->kernel && known->code == code) {
+        if (old->class == FINDING_FAILED_LAUNCH && first && refused_alike(m, first, l)) {
             finding_launch(old, l->number);
             return;
         }
     }
-    size_t index = findings_add(out, FINDING_FAILED_LAUNCH, 0.99);
+    size_t index = findings_add(out, FINDING_FAILED_LAUNCH, error ? 0.99 : 0.5);
     if (index == SIZE_MAX)
         return;
     struct finding *f = &out->items[index];
@@ -149,16 +165,15 @@ static void take_refused(const struct model *m, const struct model_launch *l, st
         f->function = s->frames[s->own].function ? strdup(s->frames[s->own].function) : NULL;
     }
     finding_launch(f, l->number);
-    finding_summary(f, "the driver refused the launch with %s (%d)", error_name(m, error), code);
+    finding_summary(f, "the driver refused the launch with %s", what);
     if (model_launch_graph(l))
-        finding_evidence(f, "device-error", "%s (%d) from the launch call of %s", error_name(m, error), code,
-                         l->kernel->name);
+        finding_evidence(f, "device-error", "%s from the launch call of %s", what, l->kernel->name);
     else
         finding_evidence(
             f, "device-error",
-            "%s (%d) from the launch call; grid %u x %u x %u, block %u x %u x %u, %u bytes of dynamic shared memory",
-            error_name(m, error), code, l->config->grid[0], l->config->grid[1], l->config->grid[2], l->config->block[0],
-            l->config->block[1], l->config->block[2], l->config->dynamic_shared_bytes);
+            "%s from the launch call; grid %u x %u x %u, block %u x %u x %u, %u bytes of dynamic shared memory", what,
+            l->config->grid[0], l->config->grid[1], l->config->grid[2], l->config->block[0], l->config->block[1],
+            l->config->block[2], l->config->dynamic_shared_bytes);
     finding_next(f, "ops-debug show %s %u", m->capture->shell_path, l->number);
 }
 
@@ -177,7 +192,19 @@ void classify_errors(const struct model *m, const struct judgements *js, struct 
         if (l->record->outcome != CAP_LAUNCH_FAILED || model_launch_seq(l) >= died)
             continue;
         const struct cap_error *error = model_launch_error(m, l);
-        if (!error || !sticky(error->code))
+        if (error && !sticky(error->code))
+            take_refused(m, l, symbols, out);
+    }
+}
+
+/* Captures of older writers, and such that ended for want of space, may say of a launch that it failed and not why.
+ * What else is wrong may well be the reason. */
+void classify_unexplained(const struct model *m, struct symbols *symbols, struct findings *out)
+{
+    bool anything = out->count > 0;
+    for (size_t i = 0; i < m->launch_count && !anything; i++) {
+        const struct model_launch *l = &m->launches[i];
+        if (l->record->outcome == CAP_LAUNCH_FAILED && !model_launch_error(m, l))
             take_refused(m, l, symbols, out);
     }
 }

@@ -183,7 +183,8 @@ static void show_text(struct session *s, const struct model_launch *l, bool verb
     printf("launch call %s, device %s, waited for %s\n", text_time(model_launch_host_ns(l), launch),
            l->time_source ? text_time(l->device_ns, device) : "-", text_time(l->wait_ns, wait));
     if (l->record->outcome == CAP_LAUNCH_FAILED)
-        printf("the driver refused it: %s\n", error ? capture_string(s->capture, error->name) : "?");
+        printf("the driver refused it: %s\n",
+               error ? capture_string(s->capture, error->name) : "an error that was not recorded");
     if (l->record->flags & CAP_LAUNCH_CAPTURING)
         puts("recorded into a graph, not executed then");
     if (l->record->flags & CAP_LAUNCH_BUDGET)

@@ -94,6 +94,8 @@ void classify_damage(const struct model *model, const struct judgements *judgeme
                      struct findings *out);
 void classify_errors(const struct model *model, const struct judgements *judgements, struct symbols *symbols,
                      struct findings *out);
+/* The last one: launches whose error is not there, when nothing else was found. */
+void classify_unexplained(const struct model *model, struct symbols *symbols, struct findings *out);
 void classify_copies(const struct model *model, struct symbols *symbols, struct findings *out);
 void classify_order(const struct model *model, const struct judgements *judgements, struct symbols *symbols,
                     struct findings *out);

@@ -13,7 +13,8 @@
 #include "shim/stack.h"
 
 enum {
-    FLUSH_EVERY = 64,      /* calls between two updates of the shared counters */
+    FLUSH_EVERY = 64,      /* calls between two updates of the shared counters, fewer in a thread's first ones; */
+    FLUSH_TICKS = 1 << 20, /* and when so much of our own time is not in them */
     EXACT_ONE_OF = 16,     /* calls whose own time is measured by chance */
     USUAL_TICKS_MAX = 8192 /* what takes longer counts once, not for the others as well */
 };
@@ -34,6 +35,7 @@ bool call_enter(struct call *call, enum hook hook)
         return false;
     thread->inside = 1;
     thread->slow = false;
+    thread->error_told = false;
     call->exact = thread->until_exact == 0;
     thread->until_exact = call->exact ? next_exact(thread) : thread->until_exact - 1;
     if (thread->ranges_unwritten)
@@ -74,8 +76,17 @@ static bool sticky(CUresult result)
     }
 }
 
-static void record_error(const struct call *call, CUresult result)
+/* Not ready is an answer; deinitialised is what every call gets while the process exits. */
+static bool is_error(CUresult result)
 {
+    return result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY && result != CUDA_ERROR_DEINITIALIZED;
+}
+
+bool call_tell_error(const struct call *call, CUresult result)
+{
+    struct shim_thread *thread = &shim_thread;
+    if (thread->error_told || !is_error(result))
+        return thread->error_told;
     thread_slow();
     uint32_t stack = stack_here();
     const char *text = NULL;
@@ -83,12 +94,19 @@ static void record_error(const struct call *call, CUresult result)
         text = "CUDA_ERROR_UNKNOWN";
     uint32_t name = intern_string(text);
     struct cap_error *record = capture_record(CAP_ERROR, sizeof *record, capture_next_seq(), call->tsc);
-    if (record) {
-        record->code = (int32_t)result;
-        record->name = name;
-        record->stack = stack;
-        capture_commit(record);
-    }
+    if (!record)
+        return false;
+    record->code = (int32_t)result;
+    record->name = name;
+    record->stack = stack;
+    capture_commit(record);
+    thread->error_told = true;
+    return true;
+}
+
+static void failed(const struct call *call, CUresult result)
+{
+    call_tell_error(call, result);
     if (result == CUDA_ERROR_ILLEGAL_ADDRESS)
         host_maps_record();
     if (sticky(result) && shim_is_recording()) {
@@ -115,6 +133,14 @@ static void count_own_time(struct shim_thread *thread, const struct call *call)
     thread->own_tsc += before + after;
 }
 
+/* After one call, two, four: also of a program that is killed early the capture says what it cost. */
+static void flush_counters(struct shim_thread *thread)
+{
+    capture_flush_counters();
+    if (thread->flush_at < FLUSH_EVERY)
+        thread->flush_at = thread->flush_at ? 2 * thread->flush_at : 1;
+}
+
 static inline void leave(struct call *call)
 {
     struct shim_thread *thread = &shim_thread;
@@ -124,8 +150,8 @@ static inline void leave(struct call *call)
         thread->scope = HOOK_NONE;
     if (call->exact || thread->slow)
         count_own_time(thread, call);
-    if (++thread->calls >= FLUSH_EVERY)
-        capture_flush_counters();
+    if (++thread->calls >= thread->flush_at || thread->own_tsc >= FLUSH_TICKS)
+        flush_counters(thread);
     thread->hook = HOOK_NONE;
     progress_left(thread);
     thread->inside = 0;
@@ -133,9 +159,8 @@ static inline void leave(struct call *call)
 
 CUresult call_leave(struct call *call, CUresult result)
 {
-    /* Not ready is an answer; deinitialised is what every call gets while the process exits. */
-    if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY && result != CUDA_ERROR_DEINITIALIZED)
-        record_error(call, result);
+    if (is_error(result))
+        failed(call, result);
     leave(call);
     return result;
 }

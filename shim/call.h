@@ -55,6 +55,10 @@ static inline void call_end(struct call *call)
 
 uint64_t call_real_ns(const struct call *call); /* time inside the real call */
 
+/* For a record that says that the call failed: its error is recorded first, now. False: it is none, or could not be.
+ * Then the record had better not say so. */
+bool call_tell_error(const struct call *call, CUresult result);
+
 /* Returns `result` unchanged. An error is recorded, and a sticky device error stops our own device work. */
 CUresult call_leave(struct call *call, CUresult result);
 /* The same for questions whose errors are answers (is this a device pointer?). */

@@ -160,16 +160,18 @@ static void before(struct going *g)
 static void after(struct going *g, CUresult result)
 {
     bool ok = result == CUDA_SUCCESS;
+    bool failed = !ok && call_tell_error(g->call, result); /* before the outcome, see launch_after */
     uint64_t host_ns = call_real_ns(g->call);
     shim_thread.launches++;
     timing_end(&g->timing, ok);
     scan_after(g->scan, g->stream, ok);
-    if (!g->record) /* outcome first: a reader takes a pending one for a call that hangs */
+    if (!g->record && (ok || failed))
         write_record(g, ok ? CAP_LAUNCH_OK : CAP_LAUNCH_FAILED);
-    if (g->record) {
+    if (g->record && (ok || capture_can_patch(g->record))) {
         struct cap_launch *launch = &g->record->launch;
         __atomic_store_n(&launch->host_ns, host_ns > UINT32_MAX ? UINT32_MAX : (uint32_t)host_ns, __ATOMIC_RELAXED);
-        __atomic_store_n(&launch->outcome, (uint8_t)(ok ? CAP_LAUNCH_OK : CAP_LAUNCH_FAILED), __ATOMIC_RELEASE);
+        if (ok || failed) /* a reader takes a pending one for a call that hangs */
+            __atomic_store_n(&launch->outcome, (uint8_t)(ok ? CAP_LAUNCH_OK : CAP_LAUNCH_FAILED), __ATOMIC_RELEASE);
     }
     if (!ok || !g->stream)
         return;

@@ -124,6 +124,8 @@ static void count_launch(struct tracked_kernel *kernel)
 void launch_after(struct launch *launch, CUresult result)
 {
     bool ok = result == CUDA_SUCCESS;
+    /* Whoever reads of a failure reads its error as well; else the outcome stays open, also after a kill. */
+    bool failed = !ok && call_tell_error(launch->call, result);
     shim_thread.launches++;
     if (launch->timing.pair)
         timing_end(&launch->timing, ok);
@@ -148,14 +150,16 @@ void launch_after(struct launch *launch, CUresult result)
         }
         if (launch->kernel)
             count_launch(launch->kernel);
-    } else if (!launch->record && launch->kernel) {
+    } else if (failed && !launch->record && launch->kernel) {
         if (!launch->config)
             describe(launch);
         write_record(launch, CAP_LAUNCH_FAILED, PARAMS_UNKNOWN); /* refused: they are not to be trusted */
     }
-    if (launch->record) {
+    if (launch->record && (ok || capture_can_patch(launch->record))) {
         __atomic_store_n(&launch->record->host_ns, saturated(call_real_ns(launch->call)), __ATOMIC_RELAXED);
-        __atomic_store_n(&launch->record->outcome, (uint8_t)(ok ? CAP_LAUNCH_OK : CAP_LAUNCH_FAILED), __ATOMIC_RELEASE);
+        if (ok || failed)
+            __atomic_store_n(&launch->record->outcome, (uint8_t)(ok ? CAP_LAUNCH_OK : CAP_LAUNCH_FAILED),
+                             __ATOMIC_RELEASE);
     }
     if (!ok || launch->capturing || !launch->record)
         return;

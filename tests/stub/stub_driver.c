@@ -8,7 +8,8 @@
  * destroys the first has returned; streams that are gone are refused and counted; likewise modules and contexts),
  * STUB_TAKES_CHECKS (the shim's own kernels can be loaded; they fill and look at redzones, and see no numbers),
  * STUB_ELAPSED_MS=X (what lies between any two events), STUB_FAULT_AFTER=N (launch N and all calls after it return
- * CUDA_ERROR_ILLEGAL_ADDRESS), STUB_NOT_SHARED (host and device cannot use managed memory at once), STUB_KEEPS_MODULES
+ * CUDA_ERROR_ILLEGAL_ADDRESS, or STUB_FAULT=CODE), STUB_KILLED_BY_ERROR (the process ends where the name of an error is
+ * asked for), STUB_NOT_SHARED (host and device cannot use managed memory at once), STUB_KEEPS_MODULES
  * (they cannot be unloaded), STUB_NO_PINNING (host memory cannot be registered), STUB_REFUSES_COPY=N (the Nth copy to
  * the host in a stream's order).
  */
@@ -16,6 +17,7 @@
 #include <cuda.h>
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -29,6 +31,7 @@
 #define EXPORT __attribute__((visibility("default")))
 
 static int fault_after = -1, launches;
+static CUresult fault_code = CUDA_ERROR_ILLEGAL_ADDRESS;
 static float elapsed_ms = 0.001f; /* between any two events */
 static __thread CUcontext current;
 static int context_storage;
@@ -176,7 +179,7 @@ EXPORT int cuStubOnlyFunction(int value)
 
 static CUresult device_state(void)
 {
-    return fault_after >= 0 && launches >= fault_after ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_SUCCESS;
+    return fault_after >= 0 && launches >= fault_after ? fault_code : CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuInit(unsigned int Flags)
@@ -186,6 +189,7 @@ EXPORT CUresult cuInit(unsigned int Flags)
     const char *fault = getenv("STUB_FAULT_AFTER"), *took = getenv("STUB_ELAPSED_MS");
     elapsed_ms = took ? strtof(took, NULL) : elapsed_ms;
     fault_after = fault ? atoi(fault) : -1;
+    fault_code = getenv("STUB_FAULT") ? (CUresult)atoi(getenv("STUB_FAULT")) : CUDA_ERROR_ILLEGAL_ADDRESS;
     if (getenv("STUB_REENTER") && !inside) {
         inside = true;
         /* What a real driver was seen to do: the look-up must find this function again, not a wrapper that waits for
@@ -679,6 +683,8 @@ EXPORT CUresult cuFuncGetParamInfo(CUfunction f, size_t index, size_t *offset, s
 
 EXPORT CUresult cuGetErrorName(CUresult error, const char **name)
 {
+    if (getenv("STUB_KILLED_BY_ERROR"))
+        kill(getpid(), SIGKILL);
     *name = error == CUDA_ERROR_INVALID_VALUE     ? "CUDA_ERROR_INVALID_VALUE"
             : error == CUDA_ERROR_ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS"
                                                   : "CUDA_ERROR_OTHER";

@@ -368,6 +368,42 @@ static void test_error_refused_launch(void **state)
     bench_end(&b);
 }
 
+static void failed_launch_without_error(struct bench *b)
+{
+    uint64_t pointer = 0x10000;
+    struct cap_launch r = {.head.type = CAP_LAUNCH,
+                           .kernel = b->kernel,
+                           .config = b->config,
+                           .param_bytes = 8,
+                           .outcome = CAP_LAUNCH_FAILED};
+    capture_make_record(&b->make, &r, sizeof r, &pointer, 8);
+}
+
+/* Why it failed was not recorded: not told as if it were known, and not at all beside what may be the reason. */
+static void test_error_that_was_not_recorded(void **state)
+{
+    struct bench b;
+    bench_start(&b);
+    failed_launch_without_error(&b);
+    failed_launch_without_error(&b);
+    const struct findings *f = bench_classify(&b);
+    assert_int_equal(f->count, 1);
+    assert_int_equal(f->items[0].class, FINDING_FAILED_LAUNCH);
+    assert_int_equal(f->items[0].launch_count, 2);
+    assert_true(f->items[0].confidence <= 0.5);
+    assert_non_null(strstr(f->items[0].summary, "an error that was not recorded"));
+    bench_end(&b);
+
+    bench_start(&b);
+    uint64_t launch = bench_launch(&b, 0x10000);
+    capture_make_damage(&b.make, b.allocation, 256, 4, launch, launch + 1);
+    failed_launch_without_error(&b);
+    f = bench_classify(&b);
+    assert_int_equal(f->count, 1);
+    assert_int_equal(f->items[0].class, FINDING_OUT_OF_BOUNDS_WRITE);
+    bench_end(&b);
+}
+
 static void test_error_sticky_once(void **state)
 {
     struct bench b;
@@ -563,6 +599,7 @@ int main(void)
         cmocka_unit_test(test_leaks),
         cmocka_unit_test(test_damage_twice_is_one),
         cmocka_unit_test(test_error_refused_launch),
+        cmocka_unit_test(test_error_that_was_not_recorded),
         cmocka_unit_test(test_error_sticky_once),
         cmocka_unit_test(test_error_of_an_allocation_is_the_programs),
         cmocka_unit_test(test_frees),

@@ -307,6 +307,41 @@ static void test_device_error_leaves_launches_and_inputs(void **state)
     kit_remove(&run);
 }
 
+/* The launches that failed, in a program whose driver refuses all from the fifth on with `code`, and the errors. */
+static void refused_launches(const char *const *environment, const char *code, size_t *failed, size_t *errors)
+{
+    struct kit_run run;
+    struct kit_capture capture;
+    const struct cap_launch *l;
+    kit_run(&run, "direct", "fault", code, environment);
+    assert_true(kit_read(&run, "out", &capture));
+    *failed = 0;
+    for (size_t i = 0; (l = kit_nth(&capture, CAP_LAUNCH, i)); i++)
+        *failed += l->outcome == CAP_LAUNCH_FAILED;
+    *errors = kit_count(&capture, CAP_ERROR);
+    kit_free(&capture);
+    kit_remove(&run);
+}
+
+/* A launch says that it failed only when its error is there: neither when there is none to tell, since the driver is
+ * gone, nor when the process was killed in between. */
+static void test_failed_launches_have_errors(void **state)
+{
+    const char *const invalid[] = {"STUB_FAULT_AFTER=5", "STUB_FAULT=1", NULL};
+    const char *const gone[] = {"STUB_FAULT_AFTER=5", "STUB_FAULT=4", NULL};
+    const char *const killed[] = {"STUB_FAULT_AFTER=5", "STUB_FAULT=1", "STUB_KILLED_BY_ERROR=1", NULL};
+    size_t failed, errors;
+    refused_launches(invalid, "1", &failed, &errors);
+    assert_int_equal(failed, 5);
+    assert_int_equal(errors, 6);
+    refused_launches(gone, "4", &failed, &errors);
+    assert_int_equal(failed, 0);
+    assert_int_equal(errors, 0);
+    refused_launches(killed, "1", &failed, &errors);
+    assert_int_equal(failed, 0);
+    assert_int_equal(errors, 0);
+}
+
 static void test_times_of_launches(void **state)
 {
     struct kit_run run;
@@ -518,6 +553,7 @@ int main(void)
         cmocka_unit_test(test_freed_memory_is_held_back),
         cmocka_unit_test(test_nothing_of_ours_in_a_stream_capture),
         cmocka_unit_test(test_device_error_leaves_launches_and_inputs),
+        cmocka_unit_test(test_failed_launches_have_errors),
         cmocka_unit_test(test_times_of_launches),
         cmocka_unit_test(test_snapshot_filter_and_budget),
         cmocka_unit_test(test_snapshot_over_budget_is_told),

@@ -673,6 +673,12 @@ uint64_t capture_ticks_ns(const struct capture *c, uint64_t ticks)
     return 0;
 }
 
+uint64_t capture_start_ns(const struct capture *c)
+{
+    const struct cap_header *h = &c->header;
+    return h->start_own_tsc <= h->own_tsc ? capture_ticks_ns(c, h->start_own_tsc) : 0;
+}
+
 uint64_t capture_time_ns(const struct capture *c, uint64_t tsc)
 {
     return tsc > c->header.tsc_start ? capture_ticks_ns(c, tsc - c->header.tsc_start) : 0;

@@ -76,6 +76,8 @@ enum status capture_blob(const struct capture *capture, struct hash128 hash, uin
 
 /* TSC ticks to nanoseconds, from the header's two clock pairs. */
 uint64_t capture_ticks_ns(const struct capture *capture, uint64_t ticks);
+/* What of the tool's own time was its start; 0: not told. */
+uint64_t capture_start_ns(const struct capture *capture);
 /* A record's TSC stamp as ns since the capture's start; 0 when it lies before. */
 uint64_t capture_time_ns(const struct capture *capture, uint64_t tsc);
 

@@ -250,7 +250,9 @@ static void add_overhead(cJSON *root, const struct session *s)
     uint64_t own_ns = capture_ticks_ns(s->capture, h->own_tsc);
     uint64_t wall = h->mono_now_ns > h->mono_start_ns ? h->mono_now_ns - h->mono_start_ns : 0;
     cJSON *json = cJSON_AddObjectToObject(root, "overhead");
-    add_u64(json, "ns_per_launch", s->model->launch_count ? own_ns / s->model->launch_count : 0);
+    uint64_t start_ns = capture_start_ns(s->capture);
+    add_u64(json, "ns_per_launch", s->model->launch_count ? (own_ns - start_ns) / s->model->launch_count : 0);
+    add_u64(json, "start_ns", start_ns);
     cJSON_AddNumberToObject(json, "share", wall ? (double)own_ns / (double)wall : 0);
     add_u64(json, "memory_peak", h->memory_peak);
     add_u64(json, "memory_limit", h->memory_limit);

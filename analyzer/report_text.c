@@ -229,13 +229,19 @@ static void print_cost(FILE *to, const struct session *s)
     FILE *out = open_memstream(&line, &bytes);
     if (!out)
         return;
-    char per[24], own[24], snapshots[24], memory[24];
-    uint64_t own_ns = capture_ticks_ns(s->capture, h->own_tsc);
+    char per[24], own[24], start[24], snapshots[24], memory[24];
+    uint64_t own_ns = capture_ticks_ns(s->capture, h->own_tsc), start_ns = capture_start_ns(s->capture);
     uint64_t wall = h->mono_now_ns > h->mono_start_ns ? h->mono_now_ns - h->mono_start_ns : 0;
-    fprintf(out, "%s in the program's threads", text_time(own_ns, own));
-    if (s->model->launch_count)
-        fprintf(out, ", %s per launch", text_time(own_ns / s->model->launch_count, per));
-    if (wall)
+    bool known = own_ns || h->state == CAP_ENDED;
+    if (known)
+        fprintf(out, "%s in the program's threads", text_time(own_ns, own));
+    else
+        fprintf(out, "not known: the program did not end in an orderly way");
+    if (start_ns)
+        fprintf(out, ", %s of it for the start", text_time(start_ns, start));
+    if (known && s->model->launch_count)
+        fprintf(out, ", %s per launch", text_time((own_ns - start_ns) / s->model->launch_count, per));
+    if (known && wall)
         fprintf(out, ", %.1f %% of the run", 100.0 * (double)own_ns / (double)wall);
     fprintf(out, "; %" PRIu64 " snapshots of %s", h->snapshots, text_bytes(h->snapshot_bytes, snapshots));
     if (h->memory_peak)

@@ -62,7 +62,8 @@ struct cap_header {
     uint64_t memory_limit, memory_peak; /* peak: live; 0: not counted, by an older writer */
     uint64_t memory_refused;            /* live: how often something was left out for want of it */
     uint64_t budget_device_tsc; /* live: device time of the tool's own work, in ticks, where measured: with a budget */
-    uint64_t reserved1[29];
+    uint64_t start_own_tsc;     /* of own_tsc what the start took, before the first call's record; 0: an older writer */
+    uint64_t reserved1[28];
     char shim_version[64]; /* NUL-terminated */
     char reason[256];      /* NUL-terminated: why it stepped aside, when it did */
     char command[3296];    /* NUL-separated argv, truncated; ends with two NULs */

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,6 +16,7 @@
 #include "shim/call.h"
 #include "shim/capture_write.h"
 #include "shim/memory.h"
+#include "shim/path.h"
 #include "shim/rotate.h"
 #include "shim/segment.h"
 #include "shim/shim.h"
@@ -24,6 +24,7 @@
 enum {
     COMPRESSION_LEVEL = 1, /* keeps up with a PCIe copy; higher levels gain little on tensors */
     COPY_PATIENCE_MS = 1000,
+    HELPER_STACK = 256 << 10, /* at least, whatever the program's threads get by default */
 };
 /* The helper ends when it has had nothing to do for so long: a process whose main thread called pthread_exit() ends
  * with its last thread, and must not wait for ours. */
@@ -102,16 +103,19 @@ static bool store(struct blob_job *job)
     }
     if (blob_broken())
         return false;
-    char text[HASH_TEXT_BYTES], path[PATH_MAX + 128], temporary[PATH_MAX + 160];
+    char text[HASH_TEXT_BYTES];
     hash_text(job->hash, text);
-    snprintf(path, sizeof path, "%s/blobs", capture_directory());
-    mkdir(path, 0700);
-    snprintf(path, sizeof path, "%s/blobs/%.2s", capture_directory(), text);
-    mkdir(path, 0700);
-    snprintf(path, sizeof path, "%s/blobs/%.2s/%s.zst", capture_directory(), text, text);
-    snprintf(temporary, sizeof temporary, "%s.new", path);
+    char *PATH_FREED all = path_of("blobs"), *PATH_FREED folder = path_of("blobs/%.2s", text);
+    char *PATH_FREED path = path_of("blobs/%.2s/%s.zst", text, text);
+    char *PATH_FREED temporary = path_of("blobs/%.2s/%s.zst.new", text, text);
     size_t bytes = 0;
-    if (!write_blob(path, temporary, job, &bytes)) {
+    bool named = all && folder && path && temporary;
+    if (named) {
+        mkdir(all, 0700);
+        mkdir(folder, 0700);
+    }
+    errno = ENOMEM;
+    if (!named || !write_blob(path, temporary, job, &bytes)) {
         __atomic_store_n(&broken, true, __ATOMIC_RELAXED);
         shim_note(CAP_NOTE_LOST, "contents can no longer be stored: %s", strerror(errno));
         return false;
@@ -123,10 +127,12 @@ static bool store(struct blob_job *job)
 
 uint64_t blob_delete(struct hash128 hash)
 {
-    char text[HASH_TEXT_BYTES], path[PATH_MAX + 128];
+    char text[HASH_TEXT_BYTES];
     struct stat st;
     hash_text(hash, text);
-    snprintf(path, sizeof path, "%s/blobs/%.2s/%s.zst", capture_directory(), text, text);
+    char *PATH_FREED path = path_of("blobs/%.2s/%s.zst", text, text);
+    if (!path)
+        return 0;
     uint64_t bytes = stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
     map_remove(&stored_already, hash.low);
     if (unlink(path) != 0)
@@ -203,6 +209,9 @@ static bool ensure_thread(void)
     pthread_attr_t detached;
     pthread_attr_init(&detached);
     pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    size_t usual = 0;
+    if (pthread_attr_getstacksize(&detached, &usual) == 0 && usual < HELPER_STACK)
+        pthread_attr_setstacksize(&detached, HELPER_STACK);
     /* The program's signals are for the program's threads. */
     sigset_t all, before;
     sigfillset(&all);

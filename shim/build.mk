@@ -7,7 +7,9 @@ TARGETS += $(SHIM)
 # What is generated lies in $(B)/gen/shim and is included as shim/NAME.
 SHIM_GENERATED = $(B)/gen/shim/cuda_names.inc $(B)/gen/shim/check_ptx.inc $(B)/gen/shim/scan_ptx.inc $(B)/gen/shim/libraries.inc
 # Preloaded, so static TLS is there: no call of __tls_get_addr, which would also make the loader a NEEDED.
-$(B)/obj/shim/%.o: EXTRA_CFLAGS += -I$(B)/gen -ftls-model=initial-exec -include shim/old_glibc.h
+$(B)/obj/shim/%.o: EXTRA_CFLAGS += -I$(B)/gen -ftls-model=initial-exec -include shim/old_glibc.h $(SHIM_FRAMES)
+# It runs in the program's threads, and a thread may have the smallest stack there is: shim/small_stack.h. Sanitizers make frames larger.
+SHIM_FRAMES = $(if $(SAN),,-Wframe-larger-than=1024)
 $(B)/obj/shim/doors.o $(B)/obj/shim/device_work.o: $(SHIM_GENERATED)
 
 # The names that cuGetProcAddress knows: everything the header declares.

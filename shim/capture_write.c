@@ -18,6 +18,7 @@
 #include "shim/memory.h"
 #include "shim/no_cancel.h"
 #include "shim/options.h"
+#include "shim/path.h"
 #include "shim/progress.h"
 #include "shim/ranges.h"
 #include "shim/rotate.h"
@@ -380,11 +381,10 @@ static bool give_name(const char *from, const char *to)
 /* A file of its own with what `header` holds so far, as capture.bin of the present `directory`. */
 static struct cap_header *publish_header(bool *existed)
 {
-    char path[PATH_MAX + 32], hidden[PATH_MAX + 64];
-    snprintf(path, sizeof path, "%s/capture.bin", directory);
-    snprintf(hidden, sizeof hidden, "%s/.capture.bin-%d", directory, (int)getpid());
-    *existed = access(path, F_OK) == 0;
-    if (*existed)
+    char *PATH_FREED path = path_of("capture.bin");
+    char *PATH_FREED hidden = path_of(".capture.bin-%d", (int)getpid());
+    *existed = path && access(path, F_OK) == 0;
+    if (!path || !hidden || *existed)
         return NULL;
     unlink(hidden); /* of a process that had this number and was killed */
     struct cap_header *map = segment_map_file(hidden, sizeof *map);
@@ -399,14 +399,31 @@ static struct cap_header *publish_header(bool *existed)
     return NULL;
 }
 
+/* `wanted` wherever the program goes: it may change its working directory. realpath() would take much of a small stack.
+ */
+static bool make_absolute(const char *wanted, char *out, size_t bytes)
+{
+    size_t length = 0;
+    if (*wanted != '/') {
+        if (!getcwd(out, bytes) || *out != '/')
+            return false;
+        length = strlen(out);
+        if (length + 1 == bytes)
+            return false;
+        out[length++] = '/';
+    }
+    if (strlen(wanted) >= bytes - length)
+        return false;
+    strcpy(out + length, wanted);
+    return true;
+}
+
 /* A folder that is ours alone to write capture.bin in. */
 static bool claim_directory(const char *wanted)
 {
-    char base[PATH_MAX];
+    static char base[PATH_MAX]; /* once per process, in one thread */
     bool existed = false;
-    if (mkdir(wanted, 0700) != 0 && errno != EEXIST)
-        return false;
-    if (!realpath(wanted, base)) /* the program may change its working directory */
+    if ((mkdir(wanted, 0700) != 0 && errno != EEXIST) || !make_absolute(wanted, base, sizeof base))
         return false;
     for (int attempt = 0; attempt < 64; attempt++) {
         int length;
@@ -515,12 +532,9 @@ static bool write_hooks(void)
 const char *capture_open(const char *out)
 {
     NO_CANCEL;
-    char wanted[PATH_MAX];
+    char usual[64];
     no_header.next_seq = 1;
-    if (out && *out)
-        snprintf(wanted, sizeof wanted, "%s", out);
-    else
-        snprintf(wanted, sizeof wanted, "ops-debug-capture-%d", (int)getpid());
+    snprintf(usual, sizeof usual, "ops-debug-capture-%d", (int)getpid());
     measure_tsc();
     header->version = CAP_VERSION;
     header->header_bytes = sizeof *header;
@@ -532,7 +546,7 @@ const char *capture_open(const char *out)
     calibrate_live();
     header->state = CAP_RUNNING;
     header->magic = CAP_MAGIC;
-    if (!claim_directory(wanted))
+    if (!claim_directory(out && *out ? out : usual))
         return "the capture directory cannot be made";
     thread_key_valid = pthread_key_create(&thread_key, thread_ends) == 0;
     if (!write_hooks()) {
@@ -554,11 +568,10 @@ void capture_close(void)
      * record would. So segments stay as they are unless their thread is this one. */
     struct segment *s = shim_thread.segment;
     if (s && header != &no_header) {
-        char path[PATH_MAX + 32];
-        segment_path(s->number, path, sizeof path);
+        char *PATH_FREED path = path_of_segment(s->number);
         size_t keep = (s->used + 4095) & ~(size_t)4095;
         s->bytes = keep < s->bytes ? keep : s->bytes;
-        if (truncate(path, (off_t)s->bytes) != 0)
+        if (!path || truncate(path, (off_t)s->bytes) != 0)
             s->bytes = s->used; /* unchanged on disk; simply write no more */
     }
 }

@@ -12,7 +12,7 @@
 #include "shim/sentinel.h"
 #include "shim/sentinel_choose.h"
 
-enum { RECENT_LAUNCHES = 4096, ARMED_LAUNCHES = 2, LOOKS_TOGETHER = 16 };
+enum { RECENT_LAUNCHES = 4096, ARMED_LAUNCHES = 2, LOOKS_TOGETHER = 16, REDZONE_MAX = 16384 };
 
 static struct {
     uint64_t seq;
@@ -53,27 +53,27 @@ uint64_t damage_clean_bound(const struct tracked_stream *stream, uint64_t upto)
 }
 
 /* Work of other streams that was enqueued after the look may have been the one that did it. */
-static uint64_t seen_bound(const struct check_slot *slot)
+static uint64_t seen_bound(const struct check_look *look)
 {
-    uint64_t bound = slot->upto_seq, gone = track_gone_work();
+    uint64_t bound = look->upto_seq, gone = track_gone_work();
     bound = gone >= bound ? gone + 1 : bound;
     for (const struct tracked_stream *s = track_first_stream(); s; s = s->next) {
         uint64_t last = __atomic_load_n(&s->last_work, __ATOMIC_RELAXED);
-        if (s->id != slot->stream && last >= bound)
+        if (s->id != look->stream && last >= bound)
             bound = last + 1;
     }
     return bound;
 }
 
-static void write_look(uint64_t damage, const struct check_subject *subject, const struct check_slot *slot)
+static void write_look(uint64_t damage, const struct check_subject *subject, const struct check_look *look)
 {
-    struct cap_damage_look *record = slot->stream ? capture_define(CAP_DAMAGE_LOOK, sizeof *record) : NULL;
+    struct cap_damage_look *record = look->stream ? capture_define(CAP_DAMAGE_LOOK, sizeof *record) : NULL;
     if (!record)
         return;
     record->damage = damage;
-    record->clean_seq = slot->stream_clean_seq > subject->clean_seq ? slot->stream_clean_seq : subject->clean_seq;
-    record->upto_seq = slot->upto_seq;
-    record->stream = slot->stream;
+    record->clean_seq = look->stream_clean_seq > subject->clean_seq ? look->stream_clean_seq : subject->clean_seq;
+    record->upto_seq = look->upto_seq;
+    record->stream = look->stream;
     capture_commit(record);
 }
 
@@ -93,19 +93,19 @@ static uint32_t reported_next;
 /* Two streams may look at once and both see the damage, before either has put the pattern back. On one stream looks
  * follow each other, so what the second one sees is new. */
 static bool seen_by_another_stream(const struct check_entry *entry, const struct check_subject *subject,
-                                   const struct check_slot *slot)
+                                   const struct check_look *look)
 {
     for (unsigned i = 0; i < sizeof reported / sizeof *reported; i++)
         if (reported[i].id == entry->id && reported[i].tail == subject->tail && reported[i].first == entry->first &&
-            reported[i].last == entry->last && reported[i].stream != slot->stream &&
-            slot->upto_seq < reported[i].taken_seq && memcmp(reported[i].found, entry->found, sizeof entry->found) == 0)
+            reported[i].last == entry->last && reported[i].stream != look->stream &&
+            look->upto_seq < reported[i].taken_seq && memcmp(reported[i].found, entry->found, sizeof entry->found) == 0)
             return true;
     unsigned at = __atomic_fetch_add(&reported_next, 1, __ATOMIC_RELAXED) % (sizeof reported / sizeof *reported);
     reported[at].id = entry->id;
     reported[at].tail = subject->tail;
     reported[at].first = entry->first;
     reported[at].last = entry->last;
-    reported[at].stream = slot->stream;
+    reported[at].stream = look->stream;
     reported[at].taken_seq = capture_next_seq();
     memcpy(reported[at].found, entry->found, sizeof entry->found);
     return false;
@@ -123,16 +123,16 @@ bool damage_take_fresh(void)
     return __atomic_load_n(&fresh, __ATOMIC_RELAXED) && __atomic_exchange_n(&fresh, false, __ATOMIC_RELAXED);
 }
 
-void damage_found(const struct check_entry *entry, const struct check_subject *subject, const struct check_slot *slot)
+void damage_found(const struct check_entry *entry, const struct check_subject *subject, const struct check_look *look)
 {
     struct allocation now;
-    if (seen_by_another_stream(entry, subject, slot))
+    if (seen_by_another_stream(entry, subject, look))
         return;
     __atomic_store_n(&seen, true, __ATOMIC_RELAXED);
     __atomic_store_n(&fresh, true, __ATOMIC_RELAXED);
-    uint64_t clean = subject->clean_seq, bound = seen_bound(slot);
+    uint64_t clean = subject->clean_seq, bound = seen_bound(look);
     if (alloc_table_exact(subject->address, &now) && now.id == entry->id && now.clean_seq > clean &&
-        now.clean_seq < slot->upto_seq)
+        now.clean_seq < look->upto_seq)
         clean = now.clean_seq; /* an earlier look was taken in after this one was enqueued */
     struct cap_damage *record = capture_define(CAP_DAMAGE, sizeof *record);
     if (record) {
@@ -149,7 +149,7 @@ void damage_found(const struct check_entry *entry, const struct check_subject *s
         }
         uint64_t seq = record->head.seq;
         capture_commit(record);
-        write_look(seq, subject, slot);
+        write_look(seq, subject, look);
     }
     arm_suspects(clean, bound);
 }
@@ -186,14 +186,13 @@ void damage_checked(uint64_t upto_seq, uint32_t redzones, uint32_t damaged)
 }
 
 /* Compares one redzone on the host and puts the pattern back where it is damaged. 1: damaged. */
-static uint32_t look_at(struct device_work *work, const struct allocation *a, bool tail, uint64_t upto)
+static uint32_t look_at(struct device_work *work, const struct allocation *a, bool tail, uint64_t upto,
+                        uint8_t bytes[REDZONE_MAX])
 {
-    uint8_t bytes[16384];
     struct check_entry entry = {.id = a->id, .address = tail ? a->address + a->bytes : a->address - a->head};
     struct check_subject subject = {a->address, a->bytes, tail, a->clean_seq, false};
-    struct check_slot slot = {.upto_seq = upto};
     entry.bytes = tail ? a->tail : a->head;
-    if (!entry.bytes || entry.bytes > sizeof bytes ||
+    if (!entry.bytes || entry.bytes > REDZONE_MAX ||
         driver.cuMemcpyDtoHAsync_v2(bytes, entry.address, entry.bytes, work->stream) != CUDA_SUCCESS ||
         driver.cuStreamSynchronize(work->stream) != CUDA_SUCCESS)
         return 0;
@@ -208,7 +207,7 @@ static uint32_t look_at(struct device_work *work, const struct allocation *a, bo
         return 0;
     memcpy(entry.found, bytes + entry.first,
            entry.bytes - entry.first < CHECK_FOUND ? entry.bytes - entry.first : CHECK_FOUND);
-    damage_found(&entry, &subject, &slot);
+    damage_found(&entry, &subject, &(struct check_look){.upto_seq = upto});
     for (uint32_t i = entry.first; i <= entry.last; i++)
         bytes[i] = expected_byte(a->id, entry.address + i);
     if (driver.cuMemcpyHtoDAsync_v2 &&
@@ -218,17 +217,23 @@ static uint32_t look_at(struct device_work *work, const struct allocation *a, bo
     return 1;
 }
 
-static void look_at_all(struct device_work *work, const struct allocation *list, uint32_t count, uint64_t upto)
+/* False: there is no memory to look with. */
+static bool look_at_all(struct device_work *work, const struct allocation *list, uint32_t count, uint64_t upto)
 {
     uint32_t redzones = 0, damaged = 0;
+    uint8_t *bytes = malloc(REDZONE_MAX);
+    if (!bytes)
+        return false;
     CUstreamCaptureMode mode = device_relax();
     for (uint32_t i = 0; i < count; i++) {
-        damaged += look_at(work, &list[i], false, upto) + look_at(work, &list[i], true, upto);
+        damaged += look_at(work, &list[i], false, upto, bytes) + look_at(work, &list[i], true, upto, bytes);
         redzones += (list[i].head != 0) + (list[i].tail != 0);
     }
     device_unrelax(mode);
+    free(bytes);
     if (redzones)
         damage_checked(upto, redzones, damaged);
+    return true;
 }
 
 static bool can_copy(void)
@@ -244,8 +249,8 @@ void damage_look_by_copies(struct device_work *work)
     uint64_t upto = capture_next_seq();
     sentinel_look_begins();
     sentinel_choose_for_copies(work, &c);
-    look_at_all(work, c.found, c.count, upto);
-    for (uint32_t i = 0; i < c.count; i++)
+    bool looked = look_at_all(work, c.found, c.count, upto);
+    for (uint32_t i = 0; looked && i < c.count; i++)
         alloc_table_set_clean(c.found[i].address, c.found[i].id, upto);
     sentinel_look_ends();
     free(c.found);

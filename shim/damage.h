@@ -8,7 +8,7 @@
 /* A look on `stream` at `upto` orders only that stream's work. The seq below which all work of the context is complete
  * then. */
 uint64_t damage_clean_bound(const struct tracked_stream *stream, uint64_t upto);
-void damage_found(const struct check_entry *entry, const struct check_subject *subject, const struct check_slot *slot);
+void damage_found(const struct check_entry *entry, const struct check_subject *subject, const struct check_look *look);
 void damage_checked(uint64_t upto_seq, uint32_t redzones, uint32_t damaged);
 void damage_checked_flush(void); /* looks are recorded several at a time; now those that are waiting for it */
 

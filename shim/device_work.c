@@ -14,6 +14,7 @@
 #include "shim/scan.h"
 #include "shim/sentinel_slots.h"
 #include "shim/shim.h"
+#include "shim/small_stack.h"
 #include "shim/timing.h"
 
 enum { WORK_NONE, WORK_MAKING, WORK_READY, WORK_FAILED };
@@ -218,6 +219,20 @@ static struct device_work *make(struct tracked_context *context)
     return work;
 }
 
+struct making {
+    struct tracked_context *context;
+    struct device_work *work;
+};
+
+/* Modules of ours are loaded: whatever stack that takes of the driver, the program did not count on it. */
+static void make_relaxed(void *data)
+{
+    struct making *making = data;
+    CUstreamCaptureMode mode = device_relax();
+    making->work = make(making->context);
+    device_unrelax(mode);
+}
+
 void device_work_make(struct tracked_context *context)
 {
     int none = WORK_NONE;
@@ -229,9 +244,9 @@ void device_work_make(struct tracked_context *context)
     if (!__atomic_compare_exchange_n(&context->work_state, &none, WORK_MAKING, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_ACQUIRE))
         return;
-    CUstreamCaptureMode mode = device_relax();
-    struct device_work *work = make(context);
-    device_unrelax(mode);
+    struct making making = {context, NULL};
+    (void)small_stack_spare(make_relaxed, &making);
+    struct device_work *work = making.work;
     shim_register_exit();
     if (!work)
         shim_note(CAP_NOTE_LOST, "no stream of our own in context %u: no checks, snapshots or times", context->id);

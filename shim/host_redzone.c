@@ -38,7 +38,6 @@ static uint32_t look(const struct allocation *a, bool tail, uint64_t upto)
 {
     struct check_entry entry = {.id = a->id};
     struct check_subject subject = {a->address, a->bytes, tail, a->clean_seq, false};
-    struct check_slot slot = {.upto_seq = upto};
     bool damaged = false;
     entry.address = tail ? a->address + a->bytes : a->address - a->head;
     entry.bytes = tail ? a->tail : a->head;
@@ -52,7 +51,7 @@ static uint32_t look(const struct allocation *a, bool tail, uint64_t upto)
         return 0;
     for (uint32_t i = 0; i < CHECK_FOUND && entry.first + i < entry.bytes; i++)
         entry.found[i] = *on_host(a, entry.address + entry.first + i);
-    damage_found(&entry, &subject, &slot);
+    damage_found(&entry, &subject, &(struct check_look){.upto_seq = upto});
     fill(a, entry.address + entry.first, entry.last - entry.first + 1);
     return 1;
 }

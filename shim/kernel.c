@@ -111,18 +111,19 @@ static void scan_fatbin(const void *image, uint64_t size, struct ptx_scan *scan)
 {
     const void *container;
     size_t bytes, offset = 0, part;
-    struct diag diag;
     const bool several = fatbin_data_size(image) < size;
-    while (fatbin_next_container(image, size, &offset, &container, &part)) {
+    struct diag *diag = malloc(sizeof *diag); /* a third of a small stack's rest */
+    while (diag && fatbin_next_container(image, size, &offset, &container, &part)) {
         char *text = NULL;
         struct ptx_scan more = {0};
         bool whole = !(several && fatbin_is_device_runtime(container, part)) &&
-                     fatbin_ptx(container, part, 0, &text, &bytes, &diag) == STATUS_OK &&
+                     fatbin_ptx(container, part, 0, &text, &bytes, diag) == STATUS_OK &&
                      ptx_scan_text(text, bytes, &more) && ptx_scan_take(scan, &more);
         if (!whole)
             ptx_scan_free(&more);
         free(text);
     }
+    free(diag);
 }
 
 static void read_image(struct tracked_module *module, struct cap_module *facts, const void *image)

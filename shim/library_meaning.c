@@ -283,18 +283,21 @@ static void nccl_detail(const struct library_call *call, struct items *items)
 
 void library_detail(const struct library_call *call)
 {
-    struct items items = {.count = 0};
+    struct items *items = calloc(1, sizeof *items);
+    if (!items)
+        return;
     switch (library_rows[call->function].library) {
     case CAP_LIBRARY_CUBLAS:
-        blas_detail(call, &items);
+        blas_detail(call, items);
         break;
     case CAP_LIBRARY_CUBLASLT:
-        lt_detail(call, &items);
+        lt_detail(call, items);
         break;
     default:
-        nccl_detail(call, &items);
+        nccl_detail(call, items);
         break;
     }
-    if (items.count || !capture_can_patch(call->record))
-        write_items(call, &items);
+    if (items->count || !capture_can_patch(call->record))
+        write_items(call, items);
+    free(items);
 }

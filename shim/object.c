@@ -91,12 +91,14 @@ static int step(struct dl_phdr_info *info, size_t size, void *data)
     return 0;
 }
 
+/* Behind `lock`. */
 static void write_object(const struct object *object)
 {
-    char program[PATH_MAX] = "";
+    static char program[PATH_MAX];
     const char *path = object->path;
     if (!*path) { /* the program itself has no name there */
         ssize_t got = readlink("/proc/self/exe", program, sizeof program - 1);
+        program[got > 0 ? got : 0] = '\0';
         path = got > 0 ? program : "[program]";
     }
     uint32_t id = intern_string(path);

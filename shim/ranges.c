@@ -162,20 +162,20 @@ static struct path *find_path(struct path *parent, const char *domain, const cha
     return path;
 }
 
-/* The id of `path`, whose record and those of what is around it are written by now. */
-static uint32_t written_id(struct path *path)
+static bool is_defined(const struct path *path)
 {
-    if (!path)
-        return 0;
-    uint32_t parent = written_id((struct path *)path->parent);
-    if (__atomic_load_n(&path->defined, __ATOMIC_ACQUIRE))
-        return path->id;
+    return __atomic_load_n(&path->defined, __ATOMIC_ACQUIRE);
+}
+
+/* False: it could not be written. What is around it is defined, or could not be. */
+static bool define(struct path *path)
+{
     uint32_t domain = intern_string(path->domain), text = intern_string(path->text);
     take_lock();
     struct cap_path *record = path->defined ? NULL : capture_define(CAP_PATH, sizeof *record);
     if (record) {
         record->id = path->id;
-        record->parent = parent;
+        record->parent = path->parent && is_defined(path->parent) ? path->parent->id : 0;
         record->domain = domain;
         record->text = text;
         capture_commit(record);
@@ -183,7 +183,21 @@ static uint32_t written_id(struct path *path)
     }
     bool defined = path->defined;
     pthread_mutex_unlock(&lock);
-    return defined ? path->id : 0;
+    return defined;
+}
+
+/* The id of `path`, whose record and those of what is around it are written by now. From the outside in, and not by
+ * recursion: a thread may have few bytes of stack and a thousand ranges. */
+static uint32_t written_id(struct path *path)
+{
+    while (path && !is_defined(path)) {
+        struct path *outermost = path;
+        while (outermost->parent && !is_defined(outermost->parent))
+            outermost = (struct path *)outermost->parent;
+        if (!define(outermost))
+            return 0;
+    }
+    return path ? path->id : 0;
 }
 
 /* What is around the range that is `depth` deep; the path and its iteration. */

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +17,7 @@
 #include "shim/blob.h"
 #include "shim/capture_write.h"
 #include "shim/options.h"
+#include "shim/path.h"
 #include "shim/rotate_carry.h"
 #include "shim/segment.h"
 #include "shim/shim.h"
@@ -220,10 +220,9 @@ static void unname(struct hash128 hash)
 /* Everything of the file, to be freed; NULL: it cannot be read. */
 static uint8_t *read_segment(unsigned number, size_t *bytes)
 {
-    char path[PATH_MAX + 32];
+    char *PATH_FREED path = path_of_segment(number);
     struct stat st;
-    segment_path(number, path, sizeof path);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     uint8_t *data = fd >= 0 && fstat(fd, &st) == 0 ? malloc((size_t)st.st_size + 1) : NULL;
     *bytes = 0;
     while (data && *bytes < (size_t)st.st_size) {
@@ -290,7 +289,7 @@ static void drop_names(const struct cap_head *record, void *unused)
  * the carry segment before it, whether these are still there or not. */
 static bool write_carry(const struct buf *records, unsigned number, const struct closed *dropped)
 {
-    char path[PATH_MAX + 32], hidden[PATH_MAX + 32];
+    char *PATH_FREED path = path_of_segment(number), *PATH_FREED hidden = path_of(".carry");
     const struct cap_segment head = {
         .magic = CAP_SEGMENT_MAGIC,
         .version = CAP_VERSION,
@@ -298,9 +297,7 @@ static bool write_carry(const struct buf *records, unsigned number, const struct
         .first_seq = dropped->span.first_seq,
         .replaces = {dropped->number + UINT64_C(1), has_carry ? carry_number + UINT64_C(1) : 0},
     };
-    segment_path(number, path, sizeof path);
-    snprintf(hidden, sizeof hidden, "%s/.carry", capture_directory());
-    if (!capture_size_allowed(sizeof head + records->size))
+    if (!path || !hidden || !capture_size_allowed(sizeof head + records->size))
         return false;
     int fd = open(hidden, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0)
@@ -314,9 +311,8 @@ static bool write_carry(const struct buf *records, unsigned number, const struct
 
 static void delete_segment(unsigned number, uint64_t bytes)
 {
-    char path[PATH_MAX + 32];
-    segment_path(number, path, sizeof path);
-    if (unlink(path) == 0)
+    char *PATH_FREED path = path_of_segment(number);
+    if (path && unlink(path) == 0)
         rotate_grown(-(int64_t)bytes);
 }
 

@@ -53,8 +53,9 @@ struct scan_slot {
 };
 
 struct scan_slots {
-    struct scan_slot *groups[GROUPS_MAX]; /* atomic, NULL: not made */
-    bool harvesting;                      /* atomic */
+    struct scan_slot *groups[GROUPS_MAX];                  /* atomic, NULL: not made */
+    bool harvesting;                                       /* atomic */
+    struct scan_slot *ready[SLOTS_PER_GROUP * GROUPS_MAX]; /* of who harvests */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -363,7 +364,7 @@ static int by_launch(const void *left, const void *right)
 /* How many slots are not complete yet. */
 static unsigned harvest(struct scan_slots *slots, struct totals *totals)
 {
-    struct scan_slot *ready[SLOTS_PER_GROUP * GROUPS_MAX];
+    struct scan_slot **ready = slots->ready;
     unsigned count = 0, open = 0;
     for (unsigned g = 0; g < GROUPS_MAX; g++) {
         struct scan_slot *group = __atomic_load_n(&slots->groups[g], __ATOMIC_ACQUIRE);

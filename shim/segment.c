@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 #include "shim/memory.h"
 #include "shim/no_cancel.h"
 #include "shim/options.h"
+#include "shim/path.h"
 #include "shim/rotate.h"
 #include "shim/shim.h"
 #include "shim/thread.h"
@@ -69,11 +69,6 @@ void *segment_map_file(const char *path, size_t bytes)
     close(fd);
     errno = kept;
     return map;
-}
-
-void segment_path(unsigned number, char *out, size_t bytes)
-{
-    snprintf(out, bytes, "%s/segment-%06u.rec", capture_directory(), number);
 }
 
 unsigned segment_number(void)
@@ -134,9 +129,9 @@ struct segment *segment_open(size_t bytes)
         return NULL;
     s->number = segment_number();
     rotate_grown((int64_t)bytes);
-    char path[PATH_MAX + 32];
-    segment_path(s->number, path, sizeof path);
-    s->base = segment_map_file(path, bytes);
+    char *PATH_FREED path = path_of_segment(s->number);
+    errno = ENOMEM;
+    s->base = path ? segment_map_file(path, bytes) : NULL;
     if (!s->base) {
         char reason[128];
         snprintf(reason, sizeof reason, "no space for records: %s", strerror(errno));
@@ -190,13 +185,13 @@ static void forget(const struct segment *s)
 void segment_close(struct segment *s)
 {
     NO_CANCEL;
-    char path[PATH_MAX + 32];
-    segment_path(s->number, path, sizeof path);
+    char *PATH_FREED path = path_of_segment(s->number);
     size_t used = s->used, bytes = s->bytes;
     struct rotate_span span = {.last_seq = s->last_seq ? s->last_seq : capture_last_seq()};
     span.first_seq = ((const struct cap_segment *)(const void *)s->base)->first_seq;
     forget(s);
-    if (truncate(path, (off_t)used) == 0) { /* else it only stays longer than needed; a record of size 0 ends it */
+    if (path &&
+        truncate(path, (off_t)used) == 0) { /* else it only stays longer than needed; a record of size 0 ends it */
         rotate_grown((int64_t)used - (int64_t)bytes);
         bytes = used;
     }
@@ -215,10 +210,9 @@ void segment_close(struct segment *s)
 static void discard(struct segment *s)
 {
     NO_CANCEL;
-    char path[PATH_MAX + 32];
-    segment_path(s->number, path, sizeof path);
+    char *PATH_FREED path = path_of_segment(s->number);
     forget(s);
-    if (unlink(path) == 0)
+    if (path && unlink(path) == 0)
         rotate_grown(-(int64_t)s->bytes);
     free(s);
 }

@@ -23,7 +23,6 @@ struct segment {
 
 /* A new file of `bytes` allocated bytes, mapped shared; NULL: errno tells why not. */
 void *segment_map_file(const char *path, size_t bytes);
-void segment_path(unsigned number, char *out, size_t bytes);
 unsigned segment_number(void); /* a new one */
 
 /* NULL: no space, and the shim has stepped aside. `segment_first_bytes` is the size of a process's first one. */

@@ -72,14 +72,17 @@ static bool launch_fill(struct device_work *work, uint64_t address, uint32_t byt
 
 static bool copy_fill(struct device_work *work, uint64_t address, uint32_t bytes, uint32_t id)
 {
-    uint8_t line[TAIL_MAX + 512];
-    for (uint32_t i = 0; i < bytes; i++) {
+    if (!bytes)
+        return true;
+    uint8_t *line = driver.cuMemcpyHtoDAsync_v2 && driver.cuStreamSynchronize ? malloc(bytes) : NULL;
+    for (uint32_t i = 0; line && i < bytes; i++) {
         uint64_t at = address + i;
         line[i] = (uint8_t)(sentinel_word(id, at & ~UINT64_C(3)) >> (at & 3) * 8);
     }
-    return !bytes || (driver.cuMemcpyHtoDAsync_v2 && driver.cuStreamSynchronize &&
-                      driver.cuMemcpyHtoDAsync_v2(address, line, bytes, work->stream) == CUDA_SUCCESS &&
-                      driver.cuStreamSynchronize(work->stream) == CUDA_SUCCESS);
+    bool ok = line && driver.cuMemcpyHtoDAsync_v2(address, line, bytes, work->stream) == CUDA_SUCCESS &&
+              driver.cuStreamSynchronize(work->stream) == CUDA_SUCCESS;
+    free(line);
+    return ok;
 }
 
 /* By copies, which the copy engines make: a kernel of ours might never start beside one of the program's that fills the
@@ -140,11 +143,9 @@ static bool look_at(struct device_work *work, struct tracked_stream *stream, con
                 break;
             }
             slot->count = 0;
-            slot->upto_seq = upto;
-            slot->clean_seq = clean;
-            slot->stream = stream->id;
             slot->from = stream;
-            slot->stream_clean_seq = __atomic_load_n(&stream->last_look, __ATOMIC_RELAXED);
+            slot->look =
+                (struct check_look){upto, __atomic_load_n(&stream->last_look, __ATOMIC_RELAXED), clean, stream->id};
         }
         if (choice->found[i].head)
             add_entry(slot, &choice->found[i], false);
@@ -354,29 +355,29 @@ static void read_slot(struct check_slot *slot)
     for (uint32_t i = 0; i < slot->count; i++) {
         withdrawn += slot->subjects[i].withdrawn;
         if (slot->entries[i].state == CHECK_DAMAGED && !slot->subjects[i].withdrawn) {
-            damage_found(&slot->entries[i], &slot->subjects[i], slot);
+            damage_found(&slot->entries[i], &slot->subjects[i], &slot->look);
             damaged++;
         }
     }
     /* Only now: the other redzone of the same allocation would hide since when this one was known to be intact. */
     for (uint32_t i = 0; i < slot->count; i++)
-        alloc_table_set_clean(slot->subjects[i].address, slot->entries[i].id, slot->clean_seq);
-    damage_checked(slot->upto_seq, slot->count - withdrawn, damaged);
+        alloc_table_set_clean(slot->subjects[i].address, slot->entries[i].id, slot->look.clean_seq);
+    damage_checked(slot->look.upto_seq, slot->count - withdrawn, damaged);
     /* The look came after all of its stream's work before it: that is complete, too. */
-    if (__atomic_load_n(&slot->from->done_seq, __ATOMIC_RELAXED) < slot->upto_seq)
-        __atomic_store_n(&slot->from->done_seq, slot->upto_seq, __ATOMIC_RELAXED);
+    if (__atomic_load_n(&slot->from->done_seq, __ATOMIC_RELAXED) < slot->look.upto_seq)
+        __atomic_store_n(&slot->from->done_seq, slot->look.upto_seq, __ATOMIC_RELAXED);
 }
 
 /* Takes in what is complete; the number of slots that are not, or not yet. */
 static unsigned harvest_context(struct tracked_context *context)
 {
-    struct check_slot *ready[SLOTS_MAX];
     struct device_work *work = __atomic_load_n(&context->work, __ATOMIC_ACQUIRE);
     unsigned open = 1;
     if (!work || !work->slots)
         return 0;
     if (__atomic_exchange_n(&work->slots->harvesting, true, __ATOMIC_ACQ_REL))
         return open; /* another thread is at it */
+    struct check_slot **ready = work->slots->ready;
     unsigned count = sentinel_slots_complete(work->slots, ready, SLOTS_MAX, &open);
     for (unsigned i = 0; i < count; i++) {
         read_slot(ready[i]);

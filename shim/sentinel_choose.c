@@ -90,7 +90,7 @@ static uint32_t take_touched(struct tracked_stream *stream, const struct allocat
 void sentinel_choose(struct tracked_stream *stream, const struct allocation *must, struct sentinel_choice *out)
 {
     struct collecting c = {.context = stream->context->id, .stream = stream->id, .out = out};
-    uint64_t have[STREAM_TOUCHED + 1], start;
+    uint64_t start;
     *out = (struct sentinel_choice){.all = true};
     if (alloc_table_count() <= SENTINEL_LOOK_MAX) {
         collect_from(&c, 0);
@@ -98,10 +98,11 @@ void sentinel_choose(struct tracked_stream *stream, const struct allocation *mus
     }
     struct allocation a;
     out->all = false;
-    c.have_count = take_touched(stream, must, have);
-    c.have = have;
+    uint64_t only = must ? must->address : 0, *have = malloc((STREAM_TOUCHED + 1) * sizeof *have);
+    c.have_count = have ? take_touched(stream, must, have) : must != NULL;
+    c.have = have ? have : &only;
     for (uint32_t i = 0; i < c.have_count; i++)
-        if (alloc_table_exact(have[i], &a) && concerns(&c, &a))
+        if (alloc_table_exact(c.have[i], &a) && concerns(&c, &a))
             add(out, &a);
     c.limit = out->count + SENTINEL_LOOK_MAX / 2;
     start = __atomic_load_n(&stream->look_cursor, __ATOMIC_RELAXED);
@@ -111,6 +112,7 @@ void sentinel_choose(struct tracked_stream *stream, const struct allocation *mus
         collect_from(&c, 0);
     }
     __atomic_store_n(&stream->look_cursor, c.next, __ATOMIC_RELAXED);
+    free(have);
 }
 
 void sentinel_choose_next(struct tracked_stream *stream, uint64_t *cursor, struct sentinel_choice *out)

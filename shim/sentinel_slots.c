@@ -77,7 +77,7 @@ static bool complete(const struct check_slot *slot)
 static int by_seq(const void *left, const void *right)
 {
     const struct check_slot *a = *(struct check_slot *const *)left, *b = *(struct check_slot *const *)right;
-    return a->upto_seq < b->upto_seq ? -1 : a->upto_seq > b->upto_seq;
+    return a->look.upto_seq < b->look.upto_seq ? -1 : a->look.upto_seq > b->look.upto_seq;
 }
 
 unsigned sentinel_slots_complete(struct sentinel_slots *slots, struct check_slot **out, unsigned room, unsigned *open)

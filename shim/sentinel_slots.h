@@ -43,14 +43,19 @@ struct check_subject {
 
 enum slot_use { SLOT_FREE, SLOT_FILLING, SLOT_PENDING, SLOT_READING };
 
-struct check_slot {
-    uint32_t use; /* atomic: enum slot_use */
-    uint32_t count;
+/* When a look was, and where. */
+struct check_look {
     uint64_t upto_seq;         /* work of its stream before this was complete when it looked */
     uint64_t stream_clean_seq; /* upto_seq of the look before this one in the same stream */
     uint64_t clean_seq;        /* what an intact redzone is known to be clean up to */
-    uint32_t stream;
-    struct tracked_stream *from; /* NULL: a look by copies */
+    uint32_t stream;           /* 0: a look by copies, or by the host */
+};
+
+struct check_slot {
+    uint32_t use; /* atomic: enum slot_use */
+    uint32_t count;
+    struct check_look look;
+    struct tracked_stream *from;
     struct check_entry *entries; /* mapped host memory */
     CUdeviceptr device;
     struct check_subject subjects[CHECK_ENTRIES];
@@ -59,7 +64,8 @@ struct check_slot {
 /* Slots are made in groups, as the host runs ahead of the device; the first group with the context. */
 struct sentinel_slots {
     struct check_slot *groups[GROUPS_MAX]; /* atomic; SLOTS_PER_GROUP each, NULL: not made */
-    bool harvesting;                       /* atomic: one thread takes slots in */
+    bool harvesting;                       /* atomic: one thread takes slots in, */
+    struct check_slot *ready[SLOTS_MAX];   /* by this list */
 };
 
 struct sentinel_slots *sentinel_slots_make(void); /* NULL: no mapped host memory */

@@ -27,6 +27,7 @@
 #include "shim/pace.h"
 #include "shim/progress.h"
 #include "shim/ranges.h"
+#include "shim/small_stack.h"
 #include "shim/stack.h"
 #include "shim/thread.h"
 #include "shim/track.h"
@@ -194,7 +195,7 @@ __attribute__((destructor)) static void at_unload(void)
     shim_thread.inside--;
 }
 
-static void start(void)
+static void start_recording(void)
 {
     dl_iterate_phdr(find_own_text, NULL);
     own_page();
@@ -215,6 +216,14 @@ static void start(void)
         shim_note(CAP_NOTE_LOST, "NVTX_INJECTION64_PATH names %s: NVTX ranges go there and are not seen here", other);
 }
 
+static void start(void *unused)
+{
+    start_recording(); /* files only: no call into the driver, no dlopen, so nobody can be waiting for us while we wait
+                        */
+    stack_load();
+    driver_load();
+}
+
 /* Only the child's copy of this memory changes. */
 static bool be_passive(void)
 {
@@ -233,11 +242,16 @@ bool shim_enter(void)
     if (__atomic_compare_exchange_n(&state, &idle, SHIM_STARTING, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
         uint64_t begin = __builtin_ia32_rdtsc();
         shim_thread.inside++;
-        start(); /* files only: no call into the driver, no dlopen, so nobody can be waiting for us while we wait */
-        stack_load();
-        driver_load();
+        if (!small_stack_spare(start, NULL)) { /* this much has room anywhere */
+            own_page();
+            options_read();
+            driver_load();
+            set_state(SHIM_ASIDE);
+        }
         shim_thread.inside--;
-        shim_thread.own_tsc += __builtin_ia32_rdtsc() - begin;
+        uint64_t took = __builtin_ia32_rdtsc() - begin;
+        shim_thread.own_tsc += took;
+        CAPTURE_COUNT(start_own_tsc, took);
         budget_started(shim_thread.own_tsc);
         return true;
     }

@@ -207,7 +207,7 @@ static bool fits(const struct measured *batch, unsigned count, const struct meas
 
 static void collect(struct timing_pool *pool)
 {
-    struct measured batch[BATCH_MAX];
+    struct measured *batch = NULL;
     unsigned count = 0;
     struct timing_pair *pair;
     while ((pair = take_complete(pool))) {
@@ -216,7 +216,9 @@ static void collect(struct timing_pool *pool)
                   driver.cuEventElapsedTime(&since, pool->base, pair->begin) == CUDA_SUCCESS && since >= 0;
         struct measured one = {pair->seq, pool->base_ns + (uint64_t)((double)since * 1e6), ns_of(length)};
         give_back(pair);
-        if (!ok)
+        if (!batch)
+            batch = malloc(BATCH_MAX * sizeof *batch);
+        if (!ok || !batch)
             continue;
         if (!fits(batch, count, &one)) {
             write_times(batch, count);
@@ -225,6 +227,7 @@ static void collect(struct timing_pool *pool)
         batch[count++] = one;
     }
     write_times(batch, count);
+    free(batch);
 }
 
 unsigned timing_pending(struct device_work *work, struct timing_pending *out, unsigned limit)

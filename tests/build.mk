@@ -3,7 +3,7 @@
 # The capture writer as it is, one store at a time, and the test that reads what it leaves.
 comma := ,
 WRITER = $(B)/stub/writer
-$(WRITER): $(B)/obj/tests/stub/writer.o $(B)/obj/shim/capture_write.o $(B)/obj/shim/segment.o $(B)/obj/shim/intern.o $(B)/obj/shim/object.o $(B)/obj/shim/memory.o $(COMMON)
+$(WRITER): $(B)/obj/tests/stub/writer.o $(B)/obj/shim/capture_write.o $(B)/obj/shim/segment.o $(B)/obj/shim/intern.o $(B)/obj/shim/object.o $(B)/obj/shim/path.o $(B)/obj/shim/memory.o $(COMMON)
 	@mkdir -p $(@D)
 	$(call say,LD,$@) $(CC) $(SAN) -o $@ $^ \
 	  $(addprefix -Wl$(comma)--wrap=,posix_fallocate truncate mkdir unlink renameat2 open mmap munmap madvise) $(COMMON_LIBS) -lpthread

@@ -49,6 +49,12 @@ for how in exit _exit quick_exit exit_group abort trap null 15 2 9 11 8 thread; 
     equal "an end by $how: no launch before it is missing" 20 "$("$tool" list "$scratch/check" | grep -c ' mark ')"
 done
 
+# What is launched while the process ends may be refused because the driver is gone. That is no finding.
+for round in 1 2 3 4 5; do
+    PRESETS="check" same "an end while other threads launch, $round" "$folder/ends" launching
+    equal "an end while other threads launch, $round: no finding" "" "$("$tool" report --json "$scratch/check" | jq -r '[.findings[].class] | join(" ")')"
+done
+
 same "C++: objects before main, behind it, of threads; exceptions; handlers of exit" "$folder/cxx"
 same "signal handlers, masks and stacks stay the program's" "$folder/signals"
 
@@ -59,6 +65,42 @@ for preset in watch check deep; do
     check "cancelled threads, $preset: the capture can be read" "$tool" report "$scratch/cancelled"
     rm -rf "$scratch/cancelled"
 done
+
+# Threads with the smallest stack there is, in the process's first calls and in later ones.
+for when in first later; do
+    for kib in 16 24; do
+        PRESETS="watch check deep" same "a thread with a stack of $kib KiB, $when calls" "$folder/small_stack" $((kib << 10)) $when
+    done
+    for preset in watch check deep; do
+        rm -rf "${scratch:?}/$preset"
+        env "LD_LIBRARY_PATH=$PWD/$B/softgpu" "LD_PRELOAD=$shim" OPSDEBUG_PRESET=$preset "OPSDEBUG_OUT=$scratch/$preset" \
+            "$folder/small_stack" 16384 $when wrong >"$scratch/out" 2>&1
+        equal "a thread with a stack of 16 KiB that does wrong, $when calls, $preset" "0 0 problems" "$? $(cat "$scratch/out")"
+        equal "what is wrong there is found, $when calls, $preset" "failed-launch invalid-free out-of-bounds-write" \
+            "$("$tool" report --json "$scratch/$preset" | jq -r '[.findings[].class] | unique | join(" ")')"
+    done
+done
+check "calls without a host stack are told" grep -q 'no host stack' <("$tool" report "$scratch/check")
+
+# What the environment said when the process began holds, whatever the program does to it before its first call.
+for way in clear overwrite; do
+    rm -rf "$scratch/place" "$scratch/deep"
+    mkdir "$scratch/place"
+    (cd "$scratch/place" && exec env "LD_LIBRARY_PATH=$OLDPWD/$B/softgpu" "LD_PRELOAD=$shim" OPSDEBUG_CHECK=perhaps "OPSDEBUG_OUT=$scratch/deep" \
+        "$OLDPWD/$folder/ends" _exit $way) >"$scratch/out" 2>&1
+    equal "an environment that was changed ($way): the program" "4 _exit" "$? $(cat "$scratch/out")"
+    equal "an environment that was changed ($way): nothing in the working directory" "" "$(ls -A "$scratch/place")"
+    check "an environment that was changed ($way): the options are those that were given" grep -q 'OPSDEBUG_CHECK=perhaps' <("$tool" report "$scratch/deep")
+done
+
+# What the tool cost is in the capture of a program that is killed, too; where it is not, the report does not say that it was nothing.
+rm -rf "$scratch/deep"
+env "LD_LIBRARY_PATH=$PWD/$B/softgpu" "LD_PRELOAD=$shim" "OPSDEBUG_OUT=$scratch/deep" "$folder/ends" 9 >"$scratch/out" 2>&1
+check "a killed program: the tool's own cost, and its start's, are known" jq -e '.overhead | .ns_per_launch > 0 and .start_ns > 0 and .share > 0' \
+    <("$tool" report --json "$scratch/deep")
+check "the report says so" grep -qE '^own cost +[0-9.]+ .?s in the program.s threads, [0-9.]+ .?s of it for the start, [0-9.]+ .?s per launch' <("$tool" report "$scratch/deep")
+dd if=/dev/zero "of=$scratch/deep/capture.bin" bs=8 seek=11 count=1 conv=notrunc status=none # own_tsc of struct cap_header
+check "a cost that is not known is not told as none" grep -q '^own cost  not known: the program did not end in an orderly way' <("$tool" report "$scratch/deep")
 
 # Plug-ins: all CUDA calls are in a library that is gone when the stacks are named; another one had its addresses since.
 PRESETS="watch deep" same "plug-ins that come and go" "$folder/plugin_host" "$PWD/$folder/first.so" "$PWD/$folder/second.so" \

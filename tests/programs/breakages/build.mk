@@ -1,5 +1,5 @@
 # Programs that are made as those were whose users saw a tool like this one break them: docs/breakages.md.
-BREAKAGES_CUDA := $(addprefix $(B)/programs/breakages/,arguments capture cxx rendezvous ipc)
+BREAKAGES_CUDA := $(addprefix $(B)/programs/breakages/,arguments capture cxx rendezvous ipc small_stack)
 BREAKAGES_DRIVER := $(addprefix $(B)/programs/breakages/,contexts attributes signals churn children ends wide resolve killed order held)
 BREAKAGES_DRIVER += $(addprefix $(B)/programs/breakages/,pools primary cancelled wild elsewhere pool_ipc refused capture_beside names)
 BREAKAGES_PLUGINS := $(addprefix $(B)/programs/breakages/,first.so second.so)

@@ -1,7 +1,10 @@
-/* ends.c HOW - launches a kernel 20 times, then ends HOW: a signal's number, or by name. Other threads are at work meanwhile. */
+/* ends.c HOW [clear|overwrite] - launches a kernel 20 times, then ends HOW: a signal's number, or by name. Other threads
+ * are at work meanwhile. Before its first CUDA call it clears its environment, or writes over the strings, as programs
+ * do that change their title. */
 #include <cuda.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +43,16 @@ static void *for_ever(void *unused)
     return NULL;
 }
 
+/* Until the process ends, or the driver does. */
+static void *launch_for_ever(void *unused)
+{
+    while (launch(20) == 0)
+        ;
+    for (;;)
+        pause();
+    return NULL;
+}
+
 static void *last(void *unused)
 {
     usleep(50000);
@@ -53,6 +66,10 @@ int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "";
     pthread_t thread;
+    if (argc > 2 && strcmp(argv[2], "clear") == 0)
+        clearenv();
+    for (char **at = argc > 2 ? environ : NULL; at && *at; at++)
+        memset(*at, 'x', strlen(*at));
     if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || launch(20))
         return 9;
     work(20);
@@ -62,9 +79,12 @@ int main(int argc, char **argv)
         pthread_create(&thread, NULL, last, NULL);
         pthread_exit(NULL);
     }
+    bool launching = strcmp(how, "launching") == 0;
     for (int i = 0; i < 2; i++)
-        pthread_create(&thread, NULL, for_ever, NULL);
+        pthread_create(&thread, NULL, launching ? launch_for_ever : for_ever, NULL);
     usleep(20000);
+    if (launching)
+        exit(7);
     if (strcmp(how, "exit") == 0)
         exit(3);
     if (strcmp(how, "_exit") == 0)

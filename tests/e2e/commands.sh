@@ -39,6 +39,8 @@ equal "statistics before and after" true \
 "$tool" attribute --json "$scratch/block_gelu" --launch "$launch" --allocation "$allocation" --type u32 --elements 0:2 >"$scratch/a.json"
 equal "as another type" "u32 null" "$(jq -r '"\(.type) \(.elements[0].fp64)"' "$scratch/a.json")"
 check "attribute as text" "$tool" attribute "$scratch/block_tail_write" 1
+equal "the last elements before the fault all say who stored them" "12 12" \
+    "$("$tool" attribute --json "$scratch/block_tail_write" 1 | jq -r '"\(.elements | length) \([.elements[] | select(.stored_by)] | length)"')"
 
 # The README shows what comes out today; how often sentinels are looked at depends on how busy the machine is.
 sed -n '/^\$ ops-debug verify capture$/,/^```$/p' README.md | sed '1d;$d' | sed 's/ [0-9]* looked at/ N looked at/' >"$scratch/shown"

@@ -9,7 +9,6 @@
 #include "shim/no_cancel.h"
 #include "shim/thread.h"
 
-enum { OWN_BYTES = 256 << 10, GUARD_BYTES = 4096 };
 /* The kernel leaves at least so much room for a process's first stack before it maps anything below. */
 #define FIRST_STACK_BYTES (UINT64_C(128) << 20)
 
@@ -47,6 +46,9 @@ size_t small_stack_left(void)
 
 /* ---- a stack of ours ---- */
 
+/* Sanitizers would have to be told of the switch. */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+enum { OWN_BYTES = 256 << 10, GUARD_BYTES = 4096 };
 struct borrower {
     void (*work)(void *);
     void *data;
@@ -69,7 +71,8 @@ static bool run_on_own(void (*work)(void *), void *data)
     mprotect(map, GUARD_BYTES, PROT_NONE);
     /* What is saved of this thread would be a frame of two KiB. */
     struct borrower *b = (void *)(map + ((OWN_BYTES - sizeof *b) & ~(size_t)63));
-    *b = (struct borrower){.work = work, .data = data};
+    b->work = work;
+    b->data = data;
     bool ran = getcontext(&b->there) == 0;
     if (ran) {
         uintptr_t address = (uintptr_t)b;
@@ -85,10 +88,15 @@ static bool run_on_own(void (*work)(void *), void *data)
 
 bool small_stack_spare(void (*work)(void *), void *data)
 {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* they would have to be told of the switch */
     if (small_stack_left() < SMALL_STACK_ENOUGH)
         return run_on_own(work, data);
-#endif
     work(data);
     return true;
 }
+#else
+bool small_stack_spare(void (*work)(void *), void *data)
+{
+    work(data);
+    return true;
+}
+#endif

@@ -9,6 +9,7 @@
 
 enum status regular_open(int folder, const char *name, const char *where, int *fd, struct stat *st, struct diag *diag)
 {
+    *st = (struct stat){0};
     *fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (*fd < 0)
         return diag_set(diag, errno == ENOENT ? STATUS_NOT_FOUND : STATUS_IO, where, -1, "%s", strerror(errno));
@@ -51,7 +52,7 @@ enum status regular_read(const char *path, size_t limit, char **out, size_t *byt
     else
         status = read_all(fd, path, data, (size_t)st.st_size, bytes, diag);
     close(fd);
-    if (status) {
+    if (status || !data) {
         free(data);
         return status;
     }

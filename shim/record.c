@@ -20,7 +20,9 @@ void record_allocation(const struct call *call, struct allocation *a, uint32_t n
         a->base = a->address - a->head;
     a->clean_seq = call->seq;
     alloc_table_insert(a);
-    struct cap_alloc *record = capture_record(CAP_ALLOC, sizeof *record, call->seq, call->tsc);
+    /* Behind the free, in another thread, of who had the address before: that call may have begun after this one. */
+    uint64_t seq = a->kind == CAP_ALLOC_VARIABLE ? call->seq : capture_next_seq();
+    struct cap_alloc *record = capture_record(CAP_ALLOC, sizeof *record, seq, call->tsc);
     if (!record)
         return;
     record->id = a->id;

@@ -20,11 +20,11 @@
 #include "shim/rotate.h"
 #include "shim/segment.h"
 #include "shim/shim.h"
+#include "shim/small_stack.h"
 
 enum {
     COMPRESSION_LEVEL = 1, /* keeps up with a PCIe copy; higher levels gain little on tensors */
     COPY_PATIENCE_MS = 1000,
-    HELPER_STACK = 256 << 10, /* at least, whatever the program's threads get by default */
 };
 /* The helper ends when it has had nothing to do for so long: a process whose main thread called pthread_exit() ends
  * with its last thread, and must not wait for ours. */
@@ -209,9 +209,7 @@ static bool ensure_thread(void)
     pthread_attr_t detached;
     pthread_attr_init(&detached);
     pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-    size_t usual = 0;
-    if (pthread_attr_getstacksize(&detached, &usual) == 0 && usual < HELPER_STACK)
-        pthread_attr_setstacksize(&detached, HELPER_STACK);
+    small_stack_not(&detached);
     /* The program's signals are for the program's threads. */
     sigset_t all, before;
     sigfillset(&all);

@@ -12,6 +12,7 @@
 #include "shim/device_work.h"
 #include "shim/driver.h"
 #include "shim/shim.h"
+#include "shim/small_stack.h"
 #include "shim/timing.h"
 
 enum {
@@ -310,6 +311,7 @@ void progress_watch(void)
     pthread_attr_t detached;
     pthread_attr_init(&detached);
     pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    small_stack_not(&detached);
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

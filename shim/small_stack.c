@@ -1,6 +1,5 @@
 #include "shim/small_stack.h"
 
-#include <pthread.h>
 #include <stdint.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -42,6 +41,14 @@ size_t small_stack_left(void)
     if (!thread->stack_high)
         ask(thread, here);
     return here >= thread->stack_low && here < thread->stack_high ? here - thread->stack_low : SIZE_MAX;
+}
+
+void small_stack_not(pthread_attr_t *attributes)
+{
+    enum { THREAD_BYTES = 256 << 10 };
+    size_t usual = 0;
+    if (pthread_attr_getstacksize(attributes, &usual) == 0 && usual < THREAD_BYTES)
+        pthread_attr_setstacksize(attributes, THREAD_BYTES);
 }
 
 /* ---- a stack of ours ---- */

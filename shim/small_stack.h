@@ -7,6 +7,7 @@
 #ifndef SHIM_SMALL_STACK_H
 #define SHIM_SMALL_STACK_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -18,5 +19,8 @@ size_t small_stack_left(void);
  * for it, and `work` was not called. */
 bool small_stack_spare(void (*work)(void *), void *data);
 enum { SMALL_STACK_ENOUGH = 64 << 10 };
+
+/* For threads of our own: enough, whatever the program's get by default. */
+void small_stack_not(pthread_attr_t *attributes);
 
 #endif

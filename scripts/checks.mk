@@ -1,7 +1,7 @@
 # The quality gates. Every test is a program that prints TAP ("ok 1 - name", "not ok ...", "# skip" for skipped); run-tests adds up.
 
 SOURCES = $(shell git ls-files '*.c' '*.h' | grep -v '^tests/programs/')
-FUZZ_SECONDS ?= 60
+FUZZ_SECONDS ?= 45
 
 unit: $(UNIT_TESTS) ## unit tests (cmocka)
 	@scripts/run-tests $(UNIT_TESTS)

@@ -27,18 +27,12 @@ static const struct cap_budget *part_of(const struct capture *c, uint32_t part)
     return NULL;
 }
 
-static double own_share(const struct capture *c)
+/* Of the time that the process was recorded. */
+static double share_of(const struct capture *c, uint64_t ticks)
 {
     const struct cap_header *h = &c->header;
     uint64_t wall = h->mono_now_ns > h->mono_start_ns ? h->mono_now_ns - h->mono_start_ns : 0;
-    return wall ? (double)capture_ticks_ns(c, h->own_tsc) / (double)wall : 0;
-}
-
-static double device_share(const struct capture *c)
-{
-    const struct cap_header *h = &c->header;
-    uint64_t wall = h->mono_now_ns > h->mono_start_ns ? h->mono_now_ns - h->mono_start_ns : 0;
-    return wall ? (double)capture_ticks_ns(c, h->budget_device_tsc) / (double)wall : 0;
+    return wall ? (double)capture_ticks_ns(c, ticks) / (double)wall : 0;
 }
 
 static void print_dropped(FILE *out, const struct capture *c)
@@ -129,8 +123,9 @@ void budget_print(FILE *out, const struct capture *c)
     }
     struct buf line = {0};
     buf_printf(&line, "left out by the budget of %.3g %% (the run: %.3g %%, and %.3g %% on the device): %s",
-               (double)first->share * 100, own_share(c) * 100, device_share(c) * 100, parts ? b.data : "nothing");
-    if (!parts && own_share(c) > (double)first->share)
+               (double)first->share * 100, share_of(c, c->header.own_tsc) * 100,
+               share_of(c, c->header.budget_device_tsc) * 100, parts ? b.data : "nothing");
+    if (!parts && share_of(c, c->header.own_tsc) > (double)first->share)
         buf_printf(&line, "; in so short a run what cannot be left out, the start above all, took more than that");
     if (!b.failed && !line.failed)
         text_fold(out, "          ", 10, line.data);
@@ -149,8 +144,8 @@ void budget_json(cJSON *to, const struct capture *c)
     }
     cJSON *json = cJSON_AddObjectToObject(to, "budget");
     cJSON_AddNumberToObject(json, "share", (double)first->share);
-    cJSON_AddNumberToObject(json, "own_share", own_share(c));
-    cJSON_AddNumberToObject(json, "device_share", device_share(c));
+    cJSON_AddNumberToObject(json, "own_share", share_of(c, c->header.own_tsc));
+    cJSON_AddNumberToObject(json, "device_share", share_of(c, c->header.budget_device_tsc));
     cJSON *parts = cJSON_AddObjectToObject(json, "parts");
     for (uint32_t i = 0; i < CAP_BUDGET_PARTS; i++) {
         const struct cap_budget *p = part_of(c, i);

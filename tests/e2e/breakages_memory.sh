@@ -56,20 +56,7 @@ done
 
 # Memory handed to another process, with the tool in both, in one, in none. A redzone in front is something the other process cannot
 # know of: deep puts none there in such a program, and where it is asked for, the capture says so.
-OPSDEBUG_PRESET=deep OPSDEBUG_SENTINELS=both OPSDEBUG_OUT=$scratch/ipc bare timeout 60 "$folder/ipc" "$shim" "" >"$scratch/out" 2>&1
-"$tool" report "$scratch/ipc" >"$scratch/report"
-check "memory handed to another process with a redzone in front: the report says so" grep -q 'handed to another process' "$scratch/report"
-rm -rf "$scratch/ipc"
-for preset in watch check deep; do
-    for giver in "" "$shim"; do
-        for taker in "" "$shim"; do
-            OPSDEBUG_PRESET=$preset OPSDEBUG_OUT=$scratch/ipc bare timeout 60 "$folder/ipc" "$giver" "$taker" >"$scratch/out" 2>&1
-            equal "memory handed to another process, $preset, tool in the giver: ${giver:+yes}, in the taker: ${taker:+yes}" \
-                "0 4096 words right" "$? $(cat "$scratch/out")"
-            rm -rf "$scratch/ipc"
-        done
-    done
-done
+handed_over "memory handed to another process" ipc "0 4096 words right"
 
 # A transient buffer is nothing that stays: a table of allocations that only grows would show.
 for preset in watch check deep; do

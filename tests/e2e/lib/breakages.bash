@@ -26,3 +26,23 @@ only() { # only CLASSES NAME: what the captures of the last `same` hold findings
         equal "$2, $preset: findings" "$1" "$("$tool" report --json "$scratch/$preset" | jq -r '[.findings[].class] | unique | join(" ")')"
     done
 }
+
+# handed_over WHAT PROGRAM EXPECTED: memory that PROGRAM, in $folder, gives to another process, with the tool in both, in one, in none. EXPECTED is
+# the exit code and what the two print, on one line. A redzone in front, which the other process cannot know of, is told.
+handed_over() {
+    OPSDEBUG_PRESET=deep OPSDEBUG_SENTINELS=both OPSDEBUG_OUT=$scratch/ipc bare timeout 60 "$folder/$2" "$shim" "" >"$scratch/out" 2>&1
+    "$tool" report "$scratch/ipc" >"$scratch/report"
+    check "$1 with a redzone in front: the report says so" grep -q 'handed to another process' "$scratch/report"
+    rm -rf "$scratch/ipc"
+    local preset giver taker
+    for preset in watch check deep; do
+        for giver in "" "$shim"; do
+            for taker in "" "$shim"; do
+                OPSDEBUG_PRESET=$preset OPSDEBUG_OUT=$scratch/ipc bare timeout 60 "$folder/$2" "$giver" "$taker" >"$scratch/out" 2>&1
+                equal "$1, $preset, tool in the giver: ${giver:+yes}, in the taker: ${taker:+yes}" \
+                    "$3" "$? $(tr '\n' ' ' <"$scratch/out" | sed 's/ $//')"
+                rm -rf "$scratch/ipc"
+            done
+        done
+    done
+}

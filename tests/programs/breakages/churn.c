@@ -1,22 +1,12 @@
-/* churn.c ALLOCATIONS [THREADS] - many short-lived allocations, or, with THREADS, as many short-lived threads with one each.
- * Says at the end by how much the process grew in the second half of its life, in KiB of anonymous memory. */
+/* churn.c ALLOCATIONS [THREADS] - many short-lived allocations, or, with THREADS, as many
+ * short-lived threads with one each. Says at the end by how much the process grew in the second
+ * half of its life, in KiB of anonymous memory. */
 #include <cuda.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-static long anonymous_kib(void)
-{
-    char line[256];
-    long kib = -1;
-    FILE *f = fopen("/proc/self/status", "r");
-    while (f && fgets(line, sizeof line, f))
-        if (sscanf(line, "RssAnon: %ld", &kib) == 1)
-            break;
-    if (f)
-        fclose(f);
-    return kib;
-}
+#include "anonymous.h"
 
 static CUcontext context;
 

@@ -1,25 +1,14 @@
-/* held.c KIND COUNT [BYTES] - COUNT allocations, page-locked blocks, streams or events that all live at the same time. What is
- * written to them comes back; all are given back at the end. Prints how many were right, and the process's anonymous memory in KiB
- * while it held them. */
+/* held.c KIND COUNT [BYTES] - COUNT allocations, page-locked blocks, streams or events that all
+ * live at the same time. What is written to them comes back; all are given back at the end. Prints
+ * how many were right, and the process's anonymous memory in KiB while it held them. */
 #include <cuda.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SAMPLE = 1000 }; /* of so many one is written and read */
+#include "anonymous.h"
 
-static long anonymous_kib(void)
-{
-    char line[256];
-    long kib = -1;
-    FILE *f = fopen("/proc/self/status", "r");
-    while (f && fgets(line, sizeof line, f))
-        if (sscanf(line, "RssAnon: %ld", &kib) == 1)
-            break;
-    if (f)
-        fclose(f);
-    return kib;
-}
+enum { SAMPLE = 1000 }; /* of so many one is written and read */
 
 static void *make(char kind, size_t bytes, size_t i)
 {
@@ -32,7 +21,8 @@ static void *make(char kind, size_t bytes, size_t i)
     unsigned value = (unsigned)i;
     switch (kind) {
     case 'a':
-        if (cuMemAlloc(&made.device, bytes) || (i % SAMPLE == 0 && cuMemcpyHtoD(made.device, &value, sizeof value)))
+        if (cuMemAlloc(&made.device, bytes) ||
+            (i % SAMPLE == 0 && cuMemcpyHtoD(made.device, &value, sizeof value)))
             return NULL;
         return (void *)made.device;
     case 'h':
@@ -69,7 +59,8 @@ int main(int argc, char **argv)
 {
     CUcontext context;
     char kind = argc > 2 ? argv[1][0] : 'a';
-    size_t count = argc > 2 ? strtoul(argv[2], NULL, 10) : 1000, bytes = argc > 3 ? strtoul(argv[3], NULL, 10) : 256, right = 0;
+    size_t count = argc > 2 ? strtoul(argv[2], NULL, 10) : 1000,
+           bytes = argc > 3 ? strtoul(argv[3], NULL, 10) : 256, right = 0;
     void **all = calloc(count, sizeof *all);
     if (!all || cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context))
         return 2;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "shim/nvtx.h"
+#include "anonymous.h"
 
 enum { NAMES = 200000, FORKS = 100, THREADS = 3, TABLE = 32 };
 
@@ -63,19 +64,6 @@ static void range(const char *registered)
                                       .message.registered = registered};
     push(domain, &a);
     pop(domain);
-}
-
-static long anonymous_kib(void)
-{
-    char line[256];
-    long kib = -1;
-    FILE *f = fopen("/proc/self/status", "r");
-    while (f && fgets(line, sizeof line, f))
-        if (sscanf(line, "RssAnon: %ld", &kib) == 1)
-            break;
-    if (f)
-        fclose(f);
-    return kib;
 }
 
 static int many(void)

@@ -45,7 +45,9 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
     engine_unlock();
     if (!held)
         return CUDA_ERROR_INVALID_CONTEXT;
-    if (last)
+    if (last && state_exiting())
+        context_finish(c);
+    else if (last)
         context_teardown(c);
     return CUDA_SUCCESS;
 }

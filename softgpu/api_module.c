@@ -258,7 +258,7 @@ CUresult cuLibraryUnload(CUlibrary library)
     if (result != CUDA_SUCCESS)
         return result;
     result = engine_wait_device();
-    if (result != CUDA_SUCCESS)
+    if (result != CUDA_SUCCESS || state_exiting()) /* the runtime's; other threads may be launching still */
         return result;
     context_lock();
     for (struct context *c = context_all(); c; c = c->next)

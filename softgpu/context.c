@@ -263,11 +263,16 @@ CUresult context_heap(struct context *c, void **heap, size_t *bytes)
     return result;
 }
 
+void context_finish(struct context *c)
+{
+    engine_wait_context(c);
+    context_flush(c);
+}
+
 void context_teardown(struct context *c)
 {
     capture_context_gone(c);
-    engine_wait_context(c);
-    context_flush(c);
+    context_finish(c);
     atomic_store(&c->alive, false);
     module_unload_context(c);
     context_lock();

@@ -474,7 +474,7 @@ static CUresult wait_bounded(struct op *op)
     static const uint64_t steps[] = {EXIT_MS, SHUTDOWN_MS};
     for (int i = 0; i < 2; i++) {
         struct timespec until = deadline(atomic_load(&cancel) ? SHUTDOWN_MS : steps[i]);
-        while (!atomic_load(&op->done) && !state_stopping())
+        while (!atomic_load(&op->done))
             if (pthread_cond_timedwait(&progress, &lock, &until) != 0)
                 break;
         if (atomic_load(&op->done))
@@ -487,8 +487,6 @@ static CUresult wait_bounded(struct op *op)
 static CUresult wait_locked(struct op *op)
 {
     while (!atomic_load(&op->done)) {
-        if (state_stopping())
-            return CUDA_ERROR_DEINITIALIZED;
         if (state_exiting())
             return wait_bounded(op);
         if (op->stream && help(op->stream))

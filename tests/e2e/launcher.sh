@@ -40,6 +40,8 @@ check "what is understood is not refused" "$tool" run --device soft --guard all,
     --graphs explode --snapshots first=3 --kernel '^(a|b)' --launch-count 3 --times off --stacks 1 --health-threshold 1e20 --out "$scratch/good" -- true
 usage "unknown device" 'auto, soft or gpu' run --device tpu -- true
 usage "missing program" 'no such program' run -- ./not-there
+usage "an unknown short option" 'unknown option -x' run -x -- true
+usage "a short option without its value" 'option --out needs a value' run -o
 : >"$scratch/plain.cu"
 usage "a file that is no program" 'plain.cu is not executable' run -- "$scratch/plain.cu"
 usage "a folder" 'is a folder' run -- "$scratch"
@@ -74,6 +76,8 @@ usage "the same, stripped" 'cudart shared' run --device soft --out "$scratch/s" 
 check "the same with shared cudart" "$tool" run --device soft --out "$scratch/shared.capture" -- "$scratch/shared"
 usage "a capture is not overwritten" 'already holds a capture' run --device soft --out "$scratch/shared.capture" -- "$scratch/shared"
 check "unless forced" "$tool" run --force --device soft --out "$scratch/shared.capture" -- "$scratch/shared"
+check "-o is --out" "$tool" run --device soft -o "$scratch/short_o" -- "$scratch/shared"
+check "and the capture is there" test -s "$scratch/short_o/capture.bin"
 usage "an unknown colour" 'auto, always or never' report "$scratch/shared.capture" --color sometimes
 ln -s shared.capture "$scratch/link"
 cp "$scratch/shared.capture/capture.bin" "$scratch/before"

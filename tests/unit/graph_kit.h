@@ -2,9 +2,7 @@
 #ifndef TESTS_UNIT_GRAPH_KIT_H
 #define TESTS_UNIT_GRAPH_KIT_H
 
-#include <stdatomic.h>
-#include <time.h>
-
+#include "tests/unit/gate.h"
 #include "tests/unit/softgpu_test.h"
 
 /* step: p[0] = p[0] * factor + summand. countdown: p[0] -= 1, p[1] += 1, and the condition becomes p[0]. put: the
@@ -101,25 +99,7 @@ static inline void run_graph(CUgraph graph)
     ok(cuGraphExecDestroy(exec));
 }
 
-/* A function of the host that waits until the gate opens. */
-struct gate {
-    atomic_bool open, reached;
-};
-
-static inline void sleep_ms(long ms)
-{
-    struct timespec t = {ms / 1000, ms % 1000 * 1000000};
-    nanosleep(&t, NULL);
-}
-
-static inline void wait_at(void *data)
-{
-    struct gate *g = data;
-    atomic_store(&g->reached, true);
-    while (!atomic_load(&g->open))
-        sleep_ms(1);
-}
-
+/* A function of the host that counts its calls. */
 static inline void count_up(void *data)
 {
     atomic_fetch_add((atomic_int *)data, 1);

@@ -16,8 +16,9 @@ CUresult cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAl
 
 CUresult cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAllocateArray)
 {
-    if (!pAllocateArray)
-        return cuArray3DCreate_v2(pHandle, NULL);
+    struct context *c;
+    if (!pAllocateArray || enter_context(&c) != CUDA_SUCCESS)
+        return cuArray3DCreate_v2(pHandle, NULL); /* which says why */
     CUDA_ARRAY3D_DESCRIPTOR d = {.Width = pAllocateArray->Width,
                                  .Height = pAllocateArray->Height,
                                  .Format = pAllocateArray->Format,

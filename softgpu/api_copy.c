@@ -282,10 +282,19 @@ static bool host_waits(CUmemorytype to, CUmemorytype from)
     return !on_device(to) || !on_device(from);
 }
 
+/* Without a context nothing is read. */
+static CUresult enter_copy(const void *params)
+{
+    struct context *c;
+    CUresult result = enter_context(&c);
+    return result == CUDA_SUCCESS && !params ? CUDA_ERROR_INVALID_VALUE : result;
+}
+
 static CUresult copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool sync)
 {
-    if (!p)
-        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = enter_copy(p);
+    if (result != CUDA_SUCCESS)
+        return result;
     struct end to = {p->dstMemoryType, p->dstHost, p->dstDevice, p->dstArray, p->dstXInBytes, p->dstY, 0,
                      p->dstPitch,      0};
     struct end from = {p->srcMemoryType, p->srcHost, p->srcDevice, p->srcArray, p->srcXInBytes, p->srcY, 0,
@@ -296,15 +305,17 @@ static CUresult copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool sync)
 
 static CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool sync)
 {
-    return p ? copy_params(p, stream, sync && host_waits(p->dstMemoryType, p->srcMemoryType))
-             : CUDA_ERROR_INVALID_VALUE;
+    CUresult result = enter_copy(p);
+    return result == CUDA_SUCCESS ? copy_params(p, stream, sync && host_waits(p->dstMemoryType, p->srcMemoryType))
+                                  : result;
 }
 
 static CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *p, CUstream stream, bool sync)
 {
     struct context *peer;
-    if (!p)
-        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = enter_copy(p);
+    if (result != CUDA_SUCCESS)
+        return result;
     if ((p->srcContext && context_from(p->srcContext, &peer) != CUDA_SUCCESS) ||
         (p->dstContext && context_from(p->dstContext, &peer) != CUDA_SUCCESS))
         return CUDA_ERROR_INVALID_CONTEXT;

@@ -110,9 +110,15 @@ static CUresult apply_attribute(const CUlaunchAttribute *a, struct launch *launc
     }
 }
 
-static CUresult launch_ex(const CUlaunchConfig *config, CUfunction f, CUstream stream, void **kernelParams,
+static CUresult launch_ex(const CUlaunchConfig *config, CUfunction f, bool own_default, void **kernelParams,
                           void **extra)
 {
+    struct context *c;
+    CUresult result = enter_context(&c); /* without a context nothing is read */
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!config)
+        return CUDA_ERROR_INVALID_VALUE;
     struct launch launch = {.grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
                             .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
                             .dynamic_shared = config->sharedMemBytes,
@@ -121,21 +127,22 @@ static CUresult launch_ex(const CUlaunchConfig *config, CUfunction f, CUstream s
     if (config->numAttrs && !config->attrs)
         return CUDA_ERROR_INVALID_VALUE;
     for (unsigned i = 0; i < config->numAttrs; i++) {
-        CUresult result = apply_attribute(&config->attrs[i], &launch);
+        result = apply_attribute(&config->attrs[i], &launch);
         if (result != CUDA_SUCCESS)
             return result;
     }
-    return submit(f, stream, &launch, config->attrs, config->numAttrs);
+    return submit(f, own_default ? per_thread(config->hStream) : config->hStream, &launch, config->attrs,
+                  config->numAttrs);
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)
 {
-    return config ? launch_ex(config, f, config->hStream, kernelParams, extra) : CUDA_ERROR_INVALID_VALUE;
+    return launch_ex(config, f, false, kernelParams, extra);
 }
 
 CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)
 {
-    return config ? launch_ex(config, f, per_thread(config->hStream), kernelParams, extra) : CUDA_ERROR_INVALID_VALUE;
+    return launch_ex(config, f, true, kernelParams, extra);
 }
 
 /* ---- functions of the host -------------------------------------------------------------------------------------- */

@@ -648,9 +648,13 @@ static void finish_block(struct block *b)
     }
 }
 
+/* What a warp gets at a time when it meets again and again, which ends no turn: it may be asking what another does. */
+#define VISIT (UINT64_C(1) << 20)
+
 void block_run(struct block *b, uint64_t budget)
 {
     struct launch *l = b->worker->launch;
+    const uint64_t visit = budget < VISIT ? budget : VISIT;
     uint64_t spent = 0;
     if (b->convoy) {
         lanes_convoy(b, &spent);
@@ -662,9 +666,10 @@ void block_run(struct block *b, uint64_t budget)
             uint32_t warp = b->warp_order[k];
             if (b->lanes && b->lanes[warp].done)
                 continue;
+            const uint64_t before = spent;
             while (run_warp(b, warp, &spent)) {
                 any = true;
-                if (b->yielded || launch_stopped(l) || !warp_has(b, warp, THREAD_READY))
+                if (b->yielded || launch_stopped(l) || spent - before >= visit || !warp_has(b, warp, THREAD_READY))
                     break;
             }
             if (b->lanes && !b->lanes[warp].threads)

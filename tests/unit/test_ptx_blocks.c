@@ -269,25 +269,16 @@ enum engine {
     ENGINES
 };
 
-/* Block 0: a loop of `meeting` that ends when the word at `o` is not 0. Block 1, the next: writes it, when `ends`. */
-static enum status loop_of(const char *meeting, enum engine engine, bool ends)
+/* Runs the only kernel of `text`, whose parameter is `out`, with two words of zeros there. */
+static enum status run_by(enum engine engine, const char *text, uint32_t blocks, uint32_t threads, bool ends)
 {
-    static char text[4096];
     struct kit k;
-    snprintf(text, sizeof text,
-             ".version 9.0\n.target sm_90\n.address_size 64\n.func f() { ret; }\n"
-             ".visible .entry k(.param .u64 to) {\n"
-             ".reg .b32 %%r<9>; .reg .b64 %%o; .reg .pred %%p<4>;\n"
-             "ld.param.u64 %%o, [to]; mov.u32 %%r2, %%ctaid.x; setp.eq.u32 %%p1, %%r2, 1; @%%p1 bra W;\n"
-             "L: %s\nld.relaxed.gpu.global.u32 %%r3, [%%o]; setp.eq.u32 %%p3, %%r3, 0; @%%p3 bra L;\n"
-             "bra E;\nW: %s E: ret; }\n",
-             meeting, ends ? "st.relaxed.gpu.global.u32 [%o], 1;" : "");
     memset(out, 0, 8);
     kit_load(&k, text);
     kit_buffer(&k, 0, out, sizeof out);
     k.launch.kernel = ptx_module_kernel(k.module, 0);
-    memcpy(k.launch.grid, (const uint32_t[]){2, 1, 1}, sizeof k.launch.grid);
-    memcpy(k.launch.block, (const uint32_t[]){1, 1, 1}, sizeof k.launch.block);
+    memcpy(k.launch.grid, (const uint32_t[]){blocks, 1, 1}, sizeof k.launch.grid);
+    memcpy(k.launch.block, (const uint32_t[]){threads, 1, 1}, sizeof k.launch.block);
     k.launch.one_by_one = engine == ONE_BY_ONE || engine == CHECKED_ALONE || engine == SHADOW_ALONE;
     k.launch.checked = engine == CHECKED || engine == CHECKED_ALONE || engine == CHECKED_ORDER;
     k.launch.shadow = engine == SHADOW || engine == SHADOW_ALONE;
@@ -300,6 +291,21 @@ static enum status loop_of(const char *meeting, enum engine engine, bool ends)
     enum status status = ptx_run(&k.launch, &k.result, &k.diag);
     kit_free(&k);
     return status;
+}
+
+/* Block 0: a loop of `meeting` that ends when the word at `o` is not 0. Block 1, the next: writes it, when `ends`. */
+static enum status loop_of(const char *meeting, enum engine engine, bool ends)
+{
+    static char text[4096];
+    snprintf(text, sizeof text,
+             ".version 9.0\n.target sm_90\n.address_size 64\n.func f() { ret; }\n"
+             ".visible .entry k(.param .u64 to) {\n"
+             ".reg .b32 %%r<9>; .reg .b64 %%o; .reg .pred %%p<4>;\n"
+             "ld.param.u64 %%o, [to]; mov.u32 %%r2, %%ctaid.x; setp.eq.u32 %%p1, %%r2, 1; @%%p1 bra W;\n"
+             "L: %s\nld.relaxed.gpu.global.u32 %%r3, [%%o]; setp.eq.u32 %%p3, %%r3, 0; @%%p3 bra L;\n"
+             "bra E;\nW: %s E: ret; }\n",
+             meeting, ends ? "st.relaxed.gpu.global.u32 [%o], 1;" : "");
+    return run_by(engine, text, 2, 1, ends);
 }
 
 /* No loop keeps a thread from being stopped by a limit, whatever it does in each round. */
@@ -322,6 +328,43 @@ static void test_progress_beside_loops_of_meetings(void **state)
                 fail_msg("no end of a loop of %s, engine %d", meetings[i], (int)e);
 }
 
+/* What a warp of threads, or a block of them, agrees on by meeting: %p3 while every one of them has read 0. */
+static const char *const agreements[] = {
+    "vote.sync.any.pred %p3, %p1, -1; not.pred %p3, %p3;",
+    "vote.sync.ballot.b32 %r4, %p1, -1; setp.eq.u32 %p3, %r4, 0;",
+    "shfl.sync.idx.b32 %r4, %r3, 7, 31, -1; setp.eq.u32 %p3, %r4, 0;",
+    "redux.sync.max.u32 %r4, %r3, -1; setp.eq.u32 %p3, %r4, 0;",
+    "bar.warp.sync -1; match.any.sync.b32 %r4, %r3, -1; vote.sync.any.pred %p3, %p1, -1; not.pred %p3, %p3;",
+    "bar.red.or.pred %p3, 0, %p1; not.pred %p3, %p3;", /* the last: of a block */
+};
+enum { AGREEMENTS = sizeof agreements / sizeof *agreements };
+
+/* Those whose number is `waiting`, of two blocks or of two warps of a block, ask together until the others have
+ * written. */
+static enum status agree_by(const char *agreement, enum engine engine, bool blocks, unsigned waiting)
+{
+    static char text[4096];
+    snprintf(text, sizeof text,
+             ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 to) {\n"
+             ".reg .b32 %%r<9>; .reg .b64 %%o; .reg .pred %%p<4>;\n"
+             "ld.param.u64 %%o, [to]; mov.u32 %%r2, %%%s.x; %s setp.ne.u32 %%p1, %%r2, %u; @%%p1 bra W;\n"
+             "L: ld.relaxed.gpu.global.u32 %%r3, [%%o]; setp.ne.u32 %%p1, %%r3, 0; %s @%%p3 bra L;\n"
+             "bra E;\nW: st.relaxed.gpu.global.u32 [%%o], 1; E: ret; }\n",
+             blocks ? "ctaid" : "tid", blocks ? "" : "shr.u32 %r2, %r2, 5;", waiting, agreement);
+    return run_by(engine, text, blocks ? 2 : 1, 64, true);
+}
+
+/* Nor whole warps and blocks that ask together. */
+static void test_progress_beside_loops_of_agreements(void **state)
+{
+    (void)state;
+    for (int i = 0; i < AGREEMENTS; i++)
+        for (int e = 0; e < ENGINES * 4; e++)
+            if ((i < AGREEMENTS - 1 || (e & 2)) && agree_by(agreements[i], e / 4, e & 2, e & 1) != STATUS_OK)
+                fail_msg("no end of a loop of %s, engine %d, %s %d waits", agreements[i], e / 4,
+                         e & 2 ? "block" : "warp", e & 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -333,6 +376,7 @@ int main(void)
         cmocka_unit_test(test_endless_loops),
         cmocka_unit_test(test_limits_in_loops_of_meetings),
         cmocka_unit_test(test_progress_beside_loops_of_meetings),
+        cmocka_unit_test(test_progress_beside_loops_of_agreements),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
 /* Arrays, textures and surfaces through the driver's interface. */
+#include <pthread.h>
 #include "tests/unit/softgpu_test.h"
 
 /* out[thread] = a fetch of one component, by place; the surface kernel adds 1 to an element. */
@@ -621,9 +622,44 @@ static void test_context_ends(void **state)
     ok(cuTexObjectDestroy(t));
 }
 
+/* Descriptions of copies, launches, arrays and objects. */
+static void *describe_without_context(void *out)
+{
+    const CUresult none = CUDA_ERROR_INVALID_CONTEXT;
+    void *nowhere = (void *)0x1000;
+    CUarray array;
+    CUmipmappedArray levels;
+    CUtexObject object;
+    int *wrong = out;
+    *wrong = cuMemcpy2D_v2(nowhere) != none;
+    *wrong += cuMemcpy2DUnaligned_v2(nowhere) != none;
+    *wrong += cuMemcpy2DAsync_v2(nowhere, NULL) != none;
+    *wrong += cuMemcpy3D_v2(nowhere) != none;
+    *wrong += cuMemcpy3DAsync_v2(nowhere, NULL) != none;
+    *wrong += cuMemcpy3DPeer(nowhere) != none;
+    *wrong += cuMemcpy3DPeerAsync(nowhere, NULL) != none;
+    *wrong += cuLaunchKernelEx(nowhere, NULL, NULL, NULL) != none;
+    *wrong += cuArrayCreate_v2(&array, nowhere) != none;
+    *wrong += cuArray3DCreate_v2(&array, nowhere) != none;
+    *wrong += cuMipmappedArrayCreate(&levels, nowhere, 1) != none;
+    *wrong += cuTexObjectCreate(&object, nowhere, nowhere, nowhere) != none;
+    *wrong += cuSurfObjectCreate(&object, nowhere) != none;
+    return NULL;
+}
+
+static void test_descriptions_without_a_context(void **state)
+{
+    pthread_t thread;
+    int wrong = 42;
+    pthread_create(&thread, NULL, describe_without_context, &wrong);
+    pthread_join(thread, NULL);
+    assert_int_equal(wrong, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_descriptions_without_a_context),
         cmocka_unit_test(test_descriptors),
         cmocka_unit_test(test_shapes_that_are_none),
         cmocka_unit_test(test_copies_of_boxes),

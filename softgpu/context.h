@@ -76,8 +76,7 @@ CUresult context_set_current(struct context *context); /* NULL pops */
 
 struct context *context_create(unsigned flags, unsigned device); /* live and a handle; NULL when memory is out */
 void context_finish(struct context *context);                    /* waits for its work, prints what is left */
-/* The same, and unloads modules, frees memory and streams. The primary context can live
- * again. */
+/* The same, and unloads modules, frees memory and streams. The primary context can live again. */
 void context_teardown(struct context *context);
 void context_revive(struct context *primary);
 
